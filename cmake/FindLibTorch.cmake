@@ -21,8 +21,12 @@ endif()
 find_path(LibTorch_DIR NAMES include/torch/csrc/api/include/torch/version.h
   PATHS ${_candidates} NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
 if(LibTorch_DIR)
-  file(STRINGS ${LibTorch_DIR}/include/torch/csrc/api/include/torch/version.h _lines
-    REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+  # Moved between releases; the older place includes the newer one.
+  set(_version_file ${LibTorch_DIR}/include/torch/csrc/api/include/torch/version.h)
+  if(EXISTS ${LibTorch_DIR}/include/torch/headeronly/version.h)
+    set(_version_file ${LibTorch_DIR}/include/torch/headeronly/version.h)
+  endif()
+  file(STRINGS ${_version_file} _lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
   string(REGEX REPLACE "[^0-9;]" "" LibTorch_VERSION "${_lines}")
   string(REPLACE ";" "." LibTorch_VERSION "${LibTorch_VERSION}")
 endif()
