@@ -29,7 +29,9 @@ struct OptimizerSettings {
   double eps = 1e-8;      // AdamW
 };
 
-/// @throws base::ConfigError for an unknown name (the nearest named).
+/// torch's own SGD or AdamW under these settings. What it makes may be called for no parameters.
+/// @throws base::ConfigError for an unknown name (the nearest named), or for numbers that are
+/// negative, not finite, or betas of 1 and more (all named at once).
 OptimizerFactory optimizer_factory(const OptimizerSettings& settings);
 
 /// Sets the learning rate of every parameter group.
