@@ -238,7 +238,8 @@ void LineFile::append(std::string_view line) {
   try {
     write_all(descriptor_, bytes, path_);
   } catch (const IoError&) {
-    if (before >= 0 && ::ftruncate(descriptor_, before) != 0) {
+    // EINVAL: a pipe or device, which has nothing to take back.
+    if (before >= 0 && ::ftruncate(descriptor_, before) != 0 && errno != EINVAL) {
       fail("take back half a line of", path_, errno);
     }
     throw;

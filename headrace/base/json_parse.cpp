@@ -39,15 +39,20 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string& token,
+  bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& e) override {
-    // The position counts the last byte read, from 1; the offending token ends there.
-    const std::size_t back = std::max<std::size_t>(1, token.size());
-    const auto [line, column] = position_at(text_, position > back ? position - back : 0);
+    // The position counts the last byte read, from 1. What the text of the exception says before
+    // the reason is its own id and the position once more.
+    const auto [line, column] = position_at(text_, position > 0 ? position - 1 : 0);
     std::string reason = e.what();
-    const std::size_t bracket = reason.find("] ");
+    for (const std::string_view before : {std::string_view("] "), std::string_view(": ")}) {
+      const std::size_t found = reason.find(before);
+      if (found != std::string::npos && found < 80) {
+        reason.erase(0, found + before.size());
+      }
+    }
     throw IoError(where_ + ":" + std::to_string(line) + ":" + std::to_string(column) +
-                  ": not JSON: " + reason.substr(bracket == std::string::npos ? 0 : bracket + 2));
+                  ": not JSON: " + reason);
   }
 
  private:

@@ -19,7 +19,8 @@ LogSink silent_log();
 struct LogOptions {
   bool console = true;  // stderr, in colour on a terminal
   LogLevel console_level = LogLevel::kInfo;
-  std::filesystem::path file;  // empty: none; else appended to, every level, flushed per message
+  std::filesystem::path file =
+      {};  // empty: none; else appended to, every level, flushed per message
 };
 
 /// A sink that writes to stderr and to a file. Its copies share both; the last one closes them.

@@ -80,7 +80,7 @@ std::optional<std::string> nearest_name(std::string_view name,
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
   const auto nearest = nearest_name(name, candidates);
-  return nearest ? "; did you mean '" + *nearest + "'?" : std::string();
+  return nearest ? std::string("; did you mean '") + *nearest + "'?" : std::string();
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -180,11 +180,12 @@ std::string quote(std::string_view text, std::size_t most) {
     return shown;
   };
   if (text.size() <= most) {
-    return "'" + show(text) + "'";
+    return std::string("'") + show(text) + "'";
   }
   const std::size_t tail = most / 3;
-  return "'" + show(text.substr(0, most - tail)) + "'...'" + show(text.substr(text.size() - tail)) +
-         "' (" + thousands(static_cast<std::int64_t>(text.size())) + " bytes)";
+  return std::string("'") + show(text.substr(0, most - tail)) + "'...'" +
+         show(text.substr(text.size() - tail)) + "' (" +
+         thousands(static_cast<std::int64_t>(text.size())) + " bytes)";
 }
 
 TextPosition position_at(std::string_view text, std::size_t byte) {

@@ -10,7 +10,7 @@ namespace headrace::base {
 namespace {
 
 std::string two_digits(std::int64_t number) {
-  return (number < 10 ? "0" : "") + std::to_string(number);
+  return std::string(number < 10 ? "0" : "") + std::to_string(number);
 }
 
 }  // namespace
