@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -34,6 +35,8 @@ std::uint64_t layer_id(std::string_view name);
 class BatchNormStatistics {
  public:
   /// Finds modules with buffers running_mean, running_var and num_batches_tracked inside `layer`.
+  /// Also sets up the interception, so that the first guard need not: build these before workers
+  /// start.
   explicit BatchNormStatistics(const std::shared_ptr<torch::nn::Module>& layer);
   ~BatchNormStatistics();
   BatchNormStatistics(const BatchNormStatistics&) = delete;
@@ -45,8 +48,9 @@ class BatchNormStatistics {
   /// kernel's own running update is kept bit for bit; with more, statistics are merged in fp64.
   void begin(int num_microbatches);
 
-  /// Writes the merged statistics (unbiased variance, counter + 1) into the module's buffers.
-  /// Nothing happens where no forward in training mode was recorded.
+  /// Writes the merged statistics (unbiased variance, counter + 1) into the module's buffers, then
+  /// forgets them. A BatchNorm that the layer calls n times per microbatch advances n times, as in
+  /// LibTorch. Nothing happens where no forward in training mode was recorded.
   void commit();
 
   struct Impl;
@@ -56,14 +60,24 @@ class BatchNormStatistics {
   std::unique_ptr<Impl> impl_;
 };
 
+/// The buffers of a layer, by name, that no guard protects: all but BatchNorm counters. A call
+/// under a guard must leave each one's `_version()` as it was (running statistics are replaced by
+/// scratch); one that moved belongs to a module whose state follows its forwards, such as
+/// InstanceNorm with running statistics or spectral norm.
+std::vector<std::pair<std::string, at::Tensor>> buffers_not_intercepted(
+    const torch::nn::Module& layer);
+
 /// What a guarded call does with BatchNorm statistics.
 enum class StatisticsMode { kRecord, kDiscard };
 
 /// RAII around one call of one layer on this thread: empty `generator` arguments get the keyed
-/// generator; BatchNorm's running buffers (those known to `statistics`) are replaced by scratch.
-/// The global generator neither moves nor matters. Guards do not nest.
+/// generator (one that the layer passes is left alone); BatchNorm's running buffers (those known to
+/// `statistics`, which may be null) are replaced by scratch, and its counter is put back when the
+/// guard ends. A guard that ends by an exception records nothing.
+/// The global generator neither moves nor matters. Guards do not nest on one thread.
 /// @throws base::ConfigError (from the op) for a random op that cannot be keyed, naming it.
-/// Cost: about a microsecond; the generator is seeded at the first random op only.
+/// Cost: under a microsecond, and one more per BatchNorm; the generator is made at the first random
+/// op only (2 us).
 class LayerGuard {
  public:
   LayerGuard(const LayerKey& key, BatchNormStatistics* statistics, StatisticsMode mode);

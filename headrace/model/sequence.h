@@ -27,9 +27,13 @@ struct NamedLayer {
 };
 
 /// The layers of a torch::nn::Sequential, taken as it is (modules shared, nothing copied or
-/// re-initialised). A stock module takes as many tensors as its forward has arguments; of a tuple
-/// that it returns (LSTM, GRU, MultiheadAttention) the first tensor is handed on.
-/// @throws base::ConfigError for an empty net.
+/// re-initialised). A stock module takes 1 to 4 tensors, as many as its forward has arguments; of a
+/// tuple that it returns (LSTM, GRU, MultiheadAttention) the first tensor is handed on. LibTorch
+/// does not compile a Sequential directly inside a Sequential (its forward is a template): wrap the
+/// inner one in a module with a forward of its own.
+/// @throws base::ConfigError for an empty net; from `call`, naming the layer, for a number of
+/// inputs that its forward does not take, and for a result that is no tensor, undefined or an empty
+/// list.
 std::vector<NamedLayer> layers_of(const torch::nn::Sequential& net);
 
 /// Builds each layer by its factory.
