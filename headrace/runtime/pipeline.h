@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "headrace/base/log.h"
 #include "headrace/model/loss.h"
 #include "headrace/optim/optimizer.h"
 #include "headrace/plan/partition.h"
@@ -100,6 +100,12 @@ class PipelineOptions {
     return *this;
   }
 
+  /// Where the Pipeline tells what it must (a worker left behind). Default: nowhere.
+  PipelineOptions& log(base::LogSink sink) {
+    log_ = std::move(sink);
+    return *this;
+  }
+
   int num_workers_ = 1;
   int microbatches_ = 1;
   std::string schedule_ = "1F1B";
@@ -113,6 +119,7 @@ class PipelineOptions {
   std::uint64_t seed_ = 0;
   int intra_op_threads_ = 1;
   std::chrono::milliseconds timeout_{600'000};
+  base::LogSink log_;
 };
 
 /// How one step is run.
