@@ -30,7 +30,7 @@ Stage::Stage(Place place, std::vector<model::NamedLayer> layers, const Parameter
     StageLayer entry;
     entry.id = model::layer_id(layer.name);
     entry.statistics = std::make_unique<model::BatchNormStatistics>(layer.module);
-    entry.watched_buffers = entry.statistics->other_buffers();
+    entry.watched_buffers = model::buffers_not_intercepted(*layer.module);
     entry.layer = layer;
     impl_->layers.push_back(std::move(entry));
   }
