@@ -120,7 +120,7 @@ std::string thousands(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::size_t sign = number < 0 ? 1 : 0;
   for (std::size_t place = digits.size(); place > sign + 3; place -= 3) {
-    digits.insert(place - 3, ",");
+    digits.insert(place - 3, 1, ',');
   }
   return digits;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headrace::schedule {
@@ -39,16 +40,36 @@ struct Action {
   int stage = kNone;
   Kind kind = Kind::kForward;
   int microbatch = kNone;
-  int peer_stage = kNone;     // transfers: the other end
-  std::string value;          // transfers of a skip value: its name
-  int replica = kNone;        // replica, or direction of a bidirectional schedule
-  int version = kNone;        // weight version of an F; kNone = newest at its place in the list
-  std::vector<Action> parts;  // kOverlapForwardBackward: what runs overlapped
+  int peer_stage = kNone;  // transfers: the other end
+  std::string value = {};  // transfers of a skip value: its name
+  int replica = kNone;     // replica, or direction of a bidirectional schedule
+  int version = kNone;     // weight version of an F; kNone = newest at its place in the list
+  std::vector<Action> parts = {};  // kOverlapForwardBackward: what runs overlapped
 
   bool operator==(const Action&) const = default;
 };
 
 /// True for F, B, I, W and R: the kinds that name one microbatch of one stage.
 bool is_compute(Kind kind);
+
+/// True for SEND_F, RECV_F, SEND_B and RECV_B.
+bool is_transfer(Kind kind);
+
+/// "F", "SEND_F", "OVERLAP_F_B", ...
+std::string_view kind_name(Kind kind);
+
+/// Every kind, in the order of the enumeration.
+const std::vector<Kind>& all_kinds();
+
+/// Calls `visit` with the action itself or, where it has parts, with each of theirs in turn.
+template <typename Visit>
+void for_each_part(const Action& action, const Visit& visit) {
+  if (action.parts.empty()) {
+    visit(action);
+  }
+  for (const Action& part : action.parts) {
+    for_each_part(part, visit);
+  }
+}
 
 }  // namespace headrace::schedule

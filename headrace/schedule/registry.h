@@ -16,18 +16,21 @@ struct Shape {
   int stages_per_worker = 0;  // 0 = the method's default
 };
 
-/// One method: its canonical name, one sentence, and its closed forms for `headrace schedule list`.
+/// One method: its canonical name, other names for it, one sentence with its closed forms for
+/// `headrace schedule list` (K workers, M microbatches), and its generator.
 struct Method {
   std::string name;
+  std::vector<std::string> aliases;
   std::string summary;
   Schedule (*generate)(const Shape&);
 };
 
+/// In the order in which they are listed.
 const std::vector<Method>& methods();
 
 /// The list of the named method (case-insensitive).
 /// @throws base::ConfigError for an unknown name (the nearest named) or a shape that breaks the
-///         method's rule (the nearest legal values told).
+///         method's rule (the legal values told), or of more than 1,000,000 actions.
 Schedule generate(std::string_view name, const Shape& shape);
 
 }  // namespace headrace::schedule

@@ -14,19 +14,23 @@ enum class GradientOrder { kAscending, kOther };
 /// What `validate` found out about a valid list.
 struct Proof {
   GradientOrder gradient_order = GradientOrder::kAscending;
-  /// Per worker: most microbatches (summed over its stages) between F and the end of B or I.
+  /// Per worker: most microbatches (summed over its stages) between F and the end of B or I. 0 in a
+  /// forward-only list, which keeps nothing.
   std::vector<int> live_activations;
   /// Per worker: the same, counted F..W (B ends both).
   std::vector<int> live_activations_until_weight;
   /// Per stage: most activation packets that can be in flight *into* it (sent by stage - 1, its F
-  /// not begun), whatever the speed of the workers. 0 for stage 0.
+  /// not begun), whatever the speed of the workers; exact. 0 for stage 0. For a stage on several
+  /// workers the sum of what each of them may have to take.
   std::vector<int> forward_packets;
   /// Per stage: the same for gradients from stage + 1. 0 for the last stage.
   std::vector<int> backward_packets;
 };
 
 /// Proves a synchronous list: every microbatch is forwarded and backwarded once per stage, in
-/// dependency order, without deadlock. A forward-only list is proved as such.
+/// dependency order, without deadlock; what stands between and behind (R, transfers, overlapped
+/// cells, reductions, NORM, U, sharding, offload) stands where its meaning allows. A list without
+/// any B, I or W is proved as forward-only.
 /// @throws base::ScheduleError naming the rule, the stuck actions or the cycle, with the drawn grid
 ///         and the place marked.
 /// Cost: O(actions x workers).
