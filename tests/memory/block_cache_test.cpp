@@ -192,7 +192,7 @@ TEST_F(BlockCache, SurvivesManyThreadsThatFreeEachOthersBlocks) {
   const auto work = [&](unsigned seed) {
     std::mt19937 random(seed);
     for (int i = 0; i < 20'000; ++i) {
-      Block* mine = take_block(1 + random() % (random() % 50 == 0 ? 600'000 : 5'000));
+      Block* mine = take_block(4 + random() % (random() % 50 == 0 ? 600'000 : 5'000));
       *static_cast<unsigned*>(static_cast<void*>(mine->data())) = seed;
       {
         const std::lock_guard lock(mutex);
