@@ -79,7 +79,8 @@ std::string plan_text(const record::Recipe& recipe, const Plan& plan) {
                      " layers\n";
   text += "# most microbatches held by each worker:";
   for (const int live : plan.proof.live_activations) {
-    text += " " + std::to_string(live);
+    text += ' ';
+    text += std::to_string(live);
   }
   text += "\n";
   if (stages * static_cast<std::int64_t>(plan.rows.size()) <= kMostDrawnCells) {

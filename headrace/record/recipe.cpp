@@ -100,7 +100,7 @@ LoadedRecipe load_recipe(const fs::path& file, const Overrides& overrides) {
   const std::string shown = base::quote(file.string(), 300);
   if (status.type() == fs::file_type::not_found) {
     throw base::ConfigError("no recipe at " + shown + ": there is no such file" + neighbours(file) +
-                            " `headrace recipes` lists the recipes in a folder");
+                            " (the recipes in a folder: headrace recipes FOLDER)");
   }
   if (status.type() == fs::file_type::none) {
     throw base::IoError("cannot read the recipe " + shown + ": " + error.message() +
