@@ -3,8 +3,8 @@
 //
 // K = 3, M = 4 (columns are time, a backward drawn as long as a forward):
 //
-//   worker 0 | F0 F1 F2 F3       .  .  B0 B1 B2 B3
-//   worker 1 |    F0 F1 F2 F3    .  B0 B1 B2 B3
+//   worker 0 | F0 F1 F2 F3             B0 B1 B2 B3
+//   worker 1 |    F0 F1 F2 F3       B0 B1 B2 B3
 //   worker 2 |       F0 F1 F2 F3 B0 B1 B2 B3
 //
 // The backwards run in ascending microbatch order here, so that gradients are added in the same

@@ -3,8 +3,8 @@
 //
 // K = 3, M = 4 (columns are time, a backward drawn as long as a forward):
 //
-//   worker 0 | F0 F1 F2       .  B0 F3 B1    B2    B3
-//   worker 1 |    F0 F1       B0 F2 B1 F3 B2    B3
+//   worker 0 | F0 F1 F2       B0 F3 B1    B2    B3
+//   worker 1 |    F0 F1    B0 F2 B1 F3 B2    B3
 //   worker 2 |       F0 B0 F1 B1 F2 B2 F3 B3
 //
 // Stage s begins with K - s forwards (the last one belongs to the steady phase already), then takes

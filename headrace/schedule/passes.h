@@ -26,7 +26,7 @@ Schedule add_remat(Schedule schedule, Remat remat);
 struct UpdateOptions {
   /// Stages with uses of a tied weight (all groups together, ascending, each once): each gets one
   /// REDUCE_TIE after its last backward.
-  std::vector<int> tied_stages;
+  std::vector<int> tied_stages = {};
   bool update = true;  // false: the list ends with NORM, the caller steps an optimizer of its own
 };
 
