@@ -31,7 +31,9 @@ TEST(Memory, LiveBytesAreTheSameAfterEachStepFromTheThirdOn) {
     for (int i = 0; i < 1000; ++i) {
       pipeline.step(task.input, task.target, model::cross_entropy());
       if (i == 2) expected = live(pipeline);
-      if (i > 2) ASSERT_EQ(live(pipeline), expected) << schedule << " step " << i;
+      if (i > 2) {
+        ASSERT_EQ(live(pipeline), expected) << schedule << " step " << i;
+      }
     }
   }
 }

@@ -214,7 +214,7 @@ TEST(Pipeline, NothingToLearnSkipsTheStep) {
 
 TEST(Pipeline, OutputsAreJoinedInTheOrderOfTheRows) {
   torch::manual_seed(1);
-  const nn::Sequential net(nn::Linear(3, 3), nn::Identity());
+  nn::Sequential net(nn::Linear(3, 3), nn::Identity());
   Pipeline pipeline(net, PipelineOptions(2).microbatches(3));
   const at::Tensor input = at::randn({8, 3});
   const StepResult result = pipeline.step(input, at::zeros({8}, at::kLong), model::cross_entropy(),
