@@ -19,8 +19,8 @@ struct Cut {
 
 /// The contiguous cut whose dearest stage costs least (exact; ties go to the cut whose stages are
 /// smallest from the front). Cost O(K L^2).
-/// @throws base::ConfigError if there are fewer layers than stages (both told), or a cost is
-///         negative or not finite (the layer's index told).
+/// @throws base::ConfigError if there are fewer layers than stages (both told), a cost is negative
+///         or not finite (the layer's index told), or their sum is not finite.
 Cut cut_by_cost(std::span<const double> layer_costs, int num_stages);
 
 /// By hand: the number of layers of each stage.
