@@ -81,6 +81,9 @@ TEST_P(Laws, GPipeKeepsEveryMicrobatchAlive) {
   EXPECT_EQ(proof.live_activations_until_weight, proof.live_activations);
   EXPECT_EQ(proof.forward_packets,
             per_stage([&](int stage) { return stage == 0 ? 0 : num_microbatches(); }));
+  EXPECT_EQ(proof.backward_packets, per_stage([&](int stage) {
+              return stage == num_stages() - 1 ? 0 : num_microbatches();
+            }));
 }
 
 TEST_P(Laws, OneFOneBKeepsAtMostDepthActivationsAlive) {
@@ -91,6 +94,9 @@ TEST_P(Laws, OneFOneBKeepsAtMostDepthActivationsAlive) {
   // The stage before may run all its warm-up before this one begins.
   EXPECT_EQ(proof.forward_packets, per_stage([&](int stage) {
               return stage == 0 ? 0 : std::min(stages - stage + 1, num_microbatches());
+            }));
+  EXPECT_EQ(proof.backward_packets, per_stage([&](int stage) {
+              return stage == stages - 1 ? 0 : std::min(stages - stage, num_microbatches());
             }));
 }
 
