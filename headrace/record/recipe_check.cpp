@@ -14,6 +14,7 @@ namespace {
 
 // A schedule is a list in memory: K x M cells, each with a forward and a backward.
 constexpr std::int64_t kMostCells = 500'000;
+constexpr std::size_t kMostShown = 50;
 
 std::string equals(std::string_view key, std::int64_t value) {
   return std::string(key) + " = " + std::to_string(value);
@@ -249,8 +250,11 @@ void Mistakes::add(const std::string& place, const std::string& what) {
   lines_.push_back(place + ": " + what);
 }
 
+bool Mistakes::enough() const {
+  return lines_.size() > kMostShown;
+}
+
 void Mistakes::throw_if_any() const {
-  constexpr std::size_t kMostShown = 50;
   if (lines_.empty()) {
     return;
   }

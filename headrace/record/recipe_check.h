@@ -35,6 +35,9 @@ class Mistakes {
  public:
   void add(const std::string& place, const std::string& what);
 
+  /// True once there are more than will be shown: no need to word further ones well.
+  bool enough() const;
+
   /// @throws base::ConfigError with all of them, in the order in which they were added, if any.
   void throw_if_any() const;
 

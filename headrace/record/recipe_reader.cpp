@@ -127,7 +127,8 @@ class Reader {
   const Key* known(const std::string& name, const std::string& place) {
     const Key* key = find_key(name);
     if (key == nullptr) {
-      mistakes_.add(place, "unknown key " + shown_name(name) + suggestion(name));
+      mistakes_.add(
+          place, "unknown key " + shown_name(name) + (mistakes_.enough() ? "" : suggestion(name)));
     }
     return key;
   }

@@ -92,7 +92,7 @@ TEST(Recipes, ListsWhatIsInAFolderAndWhetherItIsRight) {
   base::write_file(folder / "other.txt", "");
   const Outcome text = run({"recipes", folder.path().string()});
   EXPECT_EQ(text.code, 0);
-  EXPECT_TRUE(has(text.out, "Does this.  ok"));
+  EXPECT_TRUE(has(text.out, "good.toml   Does this.    ok\n"));
   EXPECT_TRUE(has(text.out, "has mistakes"));
   const auto document =
       nlohmann::json::parse(run({"recipes", folder.path().string(), "--json"}).out);

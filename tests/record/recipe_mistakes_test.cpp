@@ -33,6 +33,23 @@ TEST_P(RecipeMistake, IsToldWithItsPlace) {
   }
 }
 
+// As deep a tree as the limits on lines and nesting admit.
+std::string deep_tree() {
+  constexpr int kLevels = 120;
+  std::string key = "b";
+  for (int i = 0; i < 60; ++i) {
+    key += ".b";
+  }
+  std::string toml = "a = [\n";
+  for (int i = 0; i < kLevels; ++i) {
+    toml += "{" + key + " = [\n";
+  }
+  for (int i = 0; i < kLevels; ++i) {
+    toml += "]}\n";
+  }
+  return toml + "]\n";
+}
+
 const Mistake kMistakes[] = {
     {"MisspeltKey",
      "[training]\nstepz = 3\n",
@@ -125,6 +142,7 @@ const Mistake kMistakes[] = {
      "r.toml:2:4097: ",
      {"at most 4096"}},
     {"DeepKeys", "a" + std::string(2000, '.') + "\n", "r.toml:1:1: ", {"more than 64 dots"}},
+    {"DeepTree", deep_tree(), "r.toml:1:1: ", {"unknown key a"}},
     {"DeepLists", "a = " + std::string(2000, '[') + "\n", "r.toml:1:", {"not TOML"}},
 };
 
