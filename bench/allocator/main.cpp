@@ -34,6 +34,7 @@ constexpr std::int64_t kHeads = 4;
 
 struct Sample {
   double wall_seconds = 0;
+  double cpu_seconds = 0;  // of both threads, in and out of the kernel
   double system_seconds = 0;
   double faults = 0;
   double peak_mib = 0;
@@ -96,6 +97,10 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
+double cpu(const rusage& usage) {
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 void use(const std::string& mode) {
   if (mode == "headrace") {
     memory::install_allocator();
@@ -122,7 +127,7 @@ void run_child(const std::string& mode, std::int64_t width, int steps) {
   train_on_all_threads(blocks, width, steps);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   getrusage(RUSAGE_SELF, &after);
-  std::printf("%.6f %.6f %ld %ld\n", wall.count(),
+  std::printf("%.6f %.6f %.6f %ld %ld\n", wall.count(), cpu(after) - cpu(before),
               seconds(after.ru_stime) - seconds(before.ru_stime),
               after.ru_minflt - before.ru_minflt, after.ru_maxrss);
 }
@@ -133,26 +138,25 @@ Sample run_parent(const std::string& program, const char* mode, std::int64_t wid
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   Sample sample;
   double peak_kib = 0;
-  if (!pipe || std::fscanf(pipe.get(), "%lf %lf %lf %lf", &sample.wall_seconds,
-                           &sample.system_seconds, &sample.faults, &peak_kib) != 4) {
+  if (!pipe ||
+      std::fscanf(pipe.get(), "%lf %lf %lf %lf %lf", &sample.wall_seconds, &sample.cpu_seconds,
+                  &sample.system_seconds, &sample.faults, &peak_kib) != 5) {
     throw std::runtime_error("no result from: " + command);
   }
   sample.peak_mib = peak_kib / 1024;
   return sample;
 }
 
-struct Spread {
-  double median, low, high;
-};
-
+// One cell: the median, and the least and the most.
 template <typename Get>
-Spread spread(const std::vector<Sample>& samples, const Get& get) {
+void print(const std::vector<Sample>& samples, int decimals, const Get& get) {
   std::vector<double> values;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     values.push_back(get(samples[i], i));
   }
   std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
+  std::printf(" %.*f (%.*f to %.*f) |", decimals, values[values.size() / 2], decimals,
+              values.front(), decimals, values.back());
 }
 
 void compare(const std::string& program, std::int64_t width, int steps, int runs) {
@@ -165,24 +169,21 @@ void compare(const std::string& program, std::int64_t width, int steps, int runs
   std::printf("\nwidth %ld, %d steps, %d runs each: median (least to most)\n\n", width, steps,
               runs);
   std::printf(
-      "| allocator | wall s | wall, beside glibc's of the same round | system s | page faults | "
-      "peak MiB |\n");
-  std::printf("| --- | --- | --- | --- | --- | --- |\n");
+      "| allocator | wall s | wall / glibc's of the round | CPU s | CPU / glibc's "
+      "| system s | page faults | peak MiB |\n| --- | --- | --- | --- | --- | --- | --- "
+      "| --- |\n");
   for (std::size_t mode = 0; mode < kModes.size(); ++mode) {
     const auto& own = samples[mode];
-    const Spread wall = spread(own, [](const Sample& s, auto) { return s.wall_seconds; });
-    const Spread ratio = spread(own, [&](const Sample& s, std::size_t i) {
-      return s.wall_seconds / samples[0][i].wall_seconds;
-    });
-    const Spread system = spread(own, [](const Sample& s, auto) { return s.system_seconds; });
-    const Spread faults = spread(own, [](const Sample& s, auto) { return s.faults; });
-    const Spread peak = spread(own, [](const Sample& s, auto) { return s.peak_mib; });
-    std::printf(
-        "| %s | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) "
-        "| %.0f (%.0f to %.0f) | %.0f |\n",
-        kModes[mode], wall.median, wall.low, wall.high, ratio.median, ratio.low, ratio.high,
-        system.median, system.low, system.high, faults.median, faults.low, faults.high,
-        peak.median);
+    const auto& glibc = samples[0];
+    std::printf("| %s |", kModes[mode]);
+    print(own, 2, [](const Sample& s, auto) { return s.wall_seconds; });
+    print(own, 2, [&](const Sample& s, auto i) { return s.wall_seconds / glibc[i].wall_seconds; });
+    print(own, 2, [](const Sample& s, auto) { return s.cpu_seconds; });
+    print(own, 2, [&](const Sample& s, auto i) { return s.cpu_seconds / glibc[i].cpu_seconds; });
+    print(own, 2, [](const Sample& s, auto) { return s.system_seconds; });
+    print(own, 0, [](const Sample& s, auto) { return s.faults; });
+    print(own, 0, [](const Sample& s, auto) { return s.peak_mib; });
+    std::printf("\n");
   }
 }
 
@@ -200,7 +201,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int runs = argc > 1 ? std::max(1, std::atoi(argv[1])) : 11;
-  compare(own_path(), 256, 20, runs);
-  compare(own_path(), 64, 150, runs);
+  compare(own_path(), 256, 10, runs);
+  compare(own_path(), 64, 80, runs);
   return 0;
 }
