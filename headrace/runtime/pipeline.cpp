@@ -66,6 +66,9 @@ at::Tensor Pipeline::forward(const at::Tensor& input) {
   return outputs[0];
 }
 
+const std::vector<model::NamedLayer>& Pipeline::layers() const {
+  return impl_->layers();
+}
 const std::optional<plan::Cut>& Pipeline::cut() const {
   return impl_->cut();
 }

@@ -23,7 +23,8 @@ class Sequential;
 
 namespace headrace::model {
 struct LayerSpec;
-}
+struct NamedLayer;
+}  // namespace headrace::model
 
 namespace headrace::runtime {
 
@@ -216,6 +217,8 @@ class Pipeline {
   Tensors forward(const Tensors& inputs);
   at::Tensor forward(const at::Tensor& input);
 
+  /// The layers, in order; to be used while no call runs.
+  const std::vector<model::NamedLayer>& layers() const;
   /// The cut, once made (at the first step or forward, or at construction with a sample).
   const std::optional<plan::Cut>& cut() const;
   /// The profile behind it; empty unless the balance was measured.

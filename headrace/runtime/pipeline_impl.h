@@ -24,6 +24,7 @@ class Pipeline::Impl {
   Tensors forward(const Tensors& inputs);
 
   const ParameterStore& parameters() const { return *parameters_; }
+  const std::vector<model::NamedLayer>& layers() const { return layers_; }
   const std::optional<plan::Cut>& cut() const { return cut_; }
   const std::optional<plan::Profile>& profile() const { return profile_; }
   std::vector<StageMemory> memory() const;

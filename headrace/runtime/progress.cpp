@@ -1,7 +1,5 @@
 // Who is where: what the messages of a failed or overdue step are made of.
-#include <iomanip>
-#include <sstream>
-
+#include "headrace/base/text.h"
 #include "headrace/runtime/executor.h"
 #include "headrace/schedule/text.h"
 
@@ -14,9 +12,7 @@ std::int64_t now_ns() {
 }
 
 std::string seconds_text(double seconds) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << seconds << " s";
-  return text.str();
+  return base::fixed_text(seconds, 1) + " s";
 }
 
 }  // namespace
