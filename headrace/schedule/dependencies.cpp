@@ -1,9 +1,22 @@
 #include "headrace/schedule/dependencies.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 
 namespace headrace::schedule {
+
+namespace {
+
+// The stage beside another. Lists that break every rule are drawn too: no number overflows here.
+int beside(int stage, int step) {
+  const auto beside = std::int64_t{stage} + step;
+  return beside < 0 || beside > std::numeric_limits<int>::max() ? Action::kNone
+                                                                : static_cast<int>(beside);
+}
+
+}  // namespace
 
 Message message_of(const Action& transfer) {
   const bool forward = transfer.kind == Kind::kSendForward || transfer.kind == Kind::kRecvForward;
@@ -18,7 +31,7 @@ int peer_of(const Action& transfer) {
     return transfer.peer_stage;
   }
   const bool to_next = transfer.kind == Kind::kSendForward || transfer.kind == Kind::kRecvBackward;
-  return to_next ? transfer.stage + 1 : transfer.stage - 1;
+  return beside(transfer.stage, to_next ? 1 : -1);
 }
 
 std::size_t Places::Hash::operator()(const Key& key) const {
@@ -117,11 +130,11 @@ Graph dependencies(const Schedule& schedule) {
     const int node = graph.node(place);
     switch (action.kind) {
       case Kind::kForward:
-        need_place(node, places.find(action.stage - 1, Kind::kForward, action.microbatch));
+        need_place(node, places.find(beside(action.stage, -1), Kind::kForward, action.microbatch));
         break;
       case Kind::kBackward:
       case Kind::kInputGradient:
-        need_place(node, places.find_gradient(action.stage + 1, action.microbatch));
+        need_place(node, places.find_gradient(beside(action.stage, 1), action.microbatch));
         break;
       case Kind::kRecvForward:
       case Kind::kRecvBackward:

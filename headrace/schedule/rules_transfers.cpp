@@ -19,8 +19,8 @@ void check_place(const Schedule& schedule, const Places& places, const Action& t
   const int peer = peer_of(transfer);
   if (peer < 0 || peer >= schedule.num_stages || peer == transfer.stage) {
     refuse(schedule, place,
-           "its other end would be stage " + std::to_string(peer) + " of " +
-               std::to_string(schedule.num_stages) + "; name another stage, or take it out");
+           "there is no other stage at its other end; name one of 0 to " +
+               std::to_string(schedule.num_stages - 1) + ", or take the transfer out");
   }
   const bool send = transfer.kind == Kind::kSendForward || transfer.kind == Kind::kSendBackward;
   const bool forward = transfer.kind == Kind::kSendForward || transfer.kind == Kind::kRecvForward;

@@ -1,6 +1,7 @@
 #include "headrace/schedule/validate.h"
 
 #include <chrono>
+#include <limits>
 #include <ostream>
 
 #include <gmock/gmock.h>
@@ -91,8 +92,8 @@ const Broken kBroken[] = {
     {"SendFirst", "0SEND_F0,0F0,0B0\n1RECV_F0,1F0,1B0\n", "it sends before", "[SEND_F0]"},
     {"ReceiveLate", "0F0,0SEND_F0,0B0\n1F0,1RECV_F0,1B0\n", "it receives after", "[RECV_F0]"},
     {"SendTwice", "0F0,0SEND_F0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0\n", "lists already", "["},
-    {"SendOverTheEdge", "0F0,0SEND_F0,0B0\n", "would be stage 1 of 1", "[SEND_F0]"},
-    {"SendToItself", "0F0,0SEND_F0>0,0B0\n", "name another stage", "[SEND_F0>0]"},
+    {"SendOverTheEdge", "0F0,0SEND_F0,0B0\n", "no other stage", "[SEND_F0]"},
+    {"SendToItself", "0F0,0SEND_F0>0,0B0\n", "no other stage", "[SEND_F0>0]"},
     {"GradientSentByAForward", "0F0,0RECV_B0\n1F0,1SEND_B0\n", "is not in this worker's", "["},
 };
 
@@ -194,6 +195,17 @@ TEST(Validate, RefusesSchedulesThatAreNoSchedule) {
   Schedule few = from_csv("0F0,0B0\n");
   few.num_microbatches = 1 << 30;
   EXPECT_THAT(refusal_of([&] { validate(few); }), HasSubstr("microbatch 1 of stage 0"));
+}
+
+TEST(Validate, RefusesTheLargestNumbersToo) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  for (const int stage : {kMost, std::numeric_limits<int>::min(), -2}) {
+    for (const Kind kind : all_kinds()) {
+      Schedule schedule = from_csv("0F0,0B0\n");
+      schedule.workers[0].push_back({.stage = stage, .kind = kind, .microbatch = kMost});
+      EXPECT_FALSE(refusal_of([&] { validate(schedule); }).empty());
+    }
+  }
 }
 
 TEST(Validate, RefusesSparseHugeNumbersAtOnce) {
