@@ -53,12 +53,24 @@ c10::Device device_of(c10::ArrayRef<c10::IValue> arguments) {
   return c10::kCPU;
 }
 
+// The key is on, but no guard is: LibTorch took the key along to a thread that the layer started.
+[[noreturn]] void refuse_other_thread(const c10::OperatorHandle& op) {
+  std::ostringstream text;
+  text << op.operator_name()
+       << " is called on a thread that a layer started, where its draw cannot be keyed by (seed, "
+          "step, microbatch, layer); draw on the thread that calls forward(), or pass a generator";
+  throw base::ConfigError(text.str());
+}
+
 void draw_with_key(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                    torch::jit::Stack* stack) {
   c10::IValue& generator = argument(op, *stack, *generator_argument(op.schema()));
   const bool given = generator.isGenerator() && generator.toGenerator().defined();
   const c10::Device device = device_of(arguments_of(op, *stack));
-  if (current_call != nullptr && !given && !device.is_meta()) {
+  if (!given && !device.is_meta()) {
+    if (current_call == nullptr) {
+      refuse_other_thread(op);
+    }
     generator = current_call->generator(device);
   }
   op.redispatchBoxed(below(keys), stack);
@@ -209,13 +221,11 @@ void install_interception() {
   static_cast<void>(registrations);
 }
 
-InterceptionScope::InterceptionScope(GuardedCall& call) : include_(kKey) {
-  HEADRACE_INVARIANT(current_call == nullptr);
-  current_call = &call;
-}
+InterceptionScope::InterceptionScope(GuardedCall& call)
+    : include_(kKey), outer_(std::exchange(current_call, &call)) {}
 
 InterceptionScope::~InterceptionScope() {
-  current_call = nullptr;
+  current_call = outer_;
 }
 
 std::tuple<at::Tensor, at::Tensor> keyed_dropout(const at::Tensor& input, double p,

@@ -35,7 +35,8 @@ class GuardedCall {
 /// call should come before other threads run ops (LibTorch's tables are read without a lock).
 void install_interception();
 
-/// While it lives, ops on this thread go through our kernels, for `call`. Scopes do not nest.
+/// While it lives, ops on this thread go through our kernels, for `call`. An inner scope takes the
+/// place of the outer one until it ends.
 class InterceptionScope {
  public:
   explicit InterceptionScope(GuardedCall& call);
@@ -45,6 +46,7 @@ class InterceptionScope {
 
  private:
   c10::impl::IncludeDispatchKeyGuard include_;
+  GuardedCall* outer_;
 };
 
 /// aten::native_dropout in training mode by ops that can be keyed: {output, mask}.

@@ -84,7 +84,7 @@ Tensors tensors_of(AnyValue value, const std::string& where) {
   if (auto* result = value.try_get<LstmResult>()) {
     return {std::move(std::get<0>(*result))};
   }
-  refuse(where, "returned a " + c10::demangle(value.type_info().name()) +
+  refuse(where, "returned a value of type " + c10::demangle(value.type_info().name()) +
                     "; a layer returns a tensor, a std::vector of tensors, or a pair whose first "
                     "tensor is handed on; wrap it in a headrace::Layer");
 }

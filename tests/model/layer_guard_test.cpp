@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ThreadLocalState.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -16,6 +17,7 @@
 #include <torch/nn/modules/rnn.h>
 #include <torch/nn/modules/transformerlayer.h>
 
+#include "headrace/base/error.h"
 #include "headrace/model/keyed_generator.h"
 
 namespace headrace::model {
@@ -191,6 +193,38 @@ TEST(LayerGuard, EndsWithTheExceptionOfALayer) {
   at::rand({1});
   EXPECT_FALSE(at::equal(before, global_state()));
   EXPECT_NO_THROW(guarded({}, [] { return at::rand({1}); }));
+}
+
+TEST(LayerGuard, GivesWayToAnInnerOneUntilThatEnds) {
+  const auto draw = [] { return at::rand({8}); };
+  const at::Tensor both = guarded({1, 1, 1, 1}, [&] {
+    const at::Tensor first = draw();
+    const at::Tensor inner = guarded({2, 2, 2, 2}, draw);
+    return at::stack({first, draw(), inner});
+  });
+  const at::Tensor alone = guarded({1, 1, 1, 1}, [&] {
+    return at::stack({at::rand({8}), at::rand({8})});
+  });
+  EXPECT_TRUE(at::equal(both.slice(0, 0, 2), alone));
+  EXPECT_TRUE(at::equal(both[2], guarded({2, 2, 2, 2}, draw)));
+}
+
+TEST(LayerGuard, RefusesADrawOnAThreadThatTookTheStateOfTheLayerAlong) {
+  std::string message = "nothing was thrown";
+  guarded({}, [&message] {
+    const at::ThreadLocalState state;
+    std::thread([&message, &state] {
+      const at::ThreadLocalStateGuard taken(state);
+      try {
+        at::rand({1});
+      } catch (const base::ConfigError& error) {
+        message = error.what();
+      }
+    }).join();
+    return at::Tensor();
+  });
+  EXPECT_NE(message.find("aten::uniform_"), std::string::npos) << message;
+  EXPECT_NE(message.find("thread"), std::string::npos) << message;
 }
 
 TEST(LayerGuard, DropsOutAtTheAskedRateAndScales) {

@@ -178,7 +178,7 @@ TEST(LayersOf, RefusesANumberOfInputsThatALayerDoesNotTake) {
 TEST(LayersOf, RefusesResultsThatAreNoTensors) {
   const at::Tensor x = at::ones({2, 4});
   expect_says(message_of([&] { only(Counts()).call({x}); }),
-              {"layer '0'", "Counts", "returned a int"});
+              {"layer '0'", "Counts", "value of type int"});
   expect_says(message_of([&] { only(Returns(Tensors())).call({x}); }),
               {"layer '0'", "Returns", "empty list"});
   expect_says(message_of([&] {
