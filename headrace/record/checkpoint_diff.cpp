@@ -121,7 +121,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   for (const std::int64_t size : shape) {
     parts.push_back(std::to_string(size));
   }
-  return "[" + base::join(parts) + "]";
+  return std::string("[").append(base::join(parts)).append("]");
 }
 
 TensorDifference of_kind(const std::string& name, Kind kind, std::string detail = "") {

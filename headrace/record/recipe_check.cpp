@@ -1,6 +1,7 @@
 #include "headrace/record/recipe_check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <numeric>
 

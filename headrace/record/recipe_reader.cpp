@@ -140,8 +140,14 @@ class Reader {
   }
 
   static std::string range(const Key& key) {
-    const bool bounded = std::isfinite(key.bounds.low) || std::isfinite(key.bounds.high);
-    return (bounded ? " " + key.bounds.text() : "") + (key.unit.empty() ? "" : ", in " + key.unit);
+    std::string text;
+    if (std::isfinite(key.bounds.low) || std::isfinite(key.bounds.high)) {
+      text.append(" ").append(key.bounds.text());
+    }
+    if (!key.unit.empty()) {
+      text.append(", in ").append(key.unit);
+    }
+    return text;
   }
 
   void take(const Key& key, const Value& value, const std::string& shown,

@@ -288,7 +288,7 @@ std::string value_text(const Key& key, const Recipe& recipe) {
           for (const std::int64_t number : value) {
             parts.push_back(std::to_string(number));
           }
-          return "[" + base::join(parts) + "]";
+          return std::string("[").append(base::join(parts)).append("]");
         }
       },
       key.field);
@@ -300,7 +300,7 @@ std::string describe_keys() {
   for (const Key& key : recipe_keys()) {
     std::string values = key.allowed.empty() ? type_name(key) : base::join(key.allowed, " | ");
     if (std::isfinite(key.bounds.low) || std::isfinite(key.bounds.high)) {
-      values += " " + key.bounds.text();
+      values.append(" ").append(key.bounds.text());
     }
     table.add({key.name, value_text(key, defaults), values, key.unit, key.doc});
   }
