@@ -1,6 +1,6 @@
 #include "headrace/schedule/validate.h"
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <ostream>
 
@@ -217,11 +217,15 @@ TEST(Validate, TakesWellUnderASecondForLargeLists) {
   const Schedule schedule = add_update(
       add_remat(generate("1F1B", {.num_workers = 32, .num_microbatches = 512}), Remat::kAlways),
       {});
-  const auto start = std::chrono::steady_clock::now();
+  // Processor time: other programs on the machine do not count.
+  const std::clock_t start = std::clock();
   EXPECT_NO_THROW(validate(schedule));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  // Takes some 50 ms; the limit leaves room for sanitizers and busy machines.
-  EXPECT_LT(took.count(), 2.0);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_LT(seconds, 0.5);
+#else
+  EXPECT_LT(seconds, 10);
+#endif
 }
 
 }  // namespace
