@@ -1,6 +1,5 @@
 #include "headrace/train/chrf.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
