@@ -9,11 +9,20 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 namespace headrace::memory {
 namespace {
+
+// ThreadSanitizer does not see the barriers of OpenMP's threads, so kernels run on one.
+class OneIntraOpThread : public ::testing::Environment {
+ public:
+  void SetUp() override { at::set_num_threads(1); }
+};
+const ::testing::Environment* const one_thread =
+    ::testing::AddGlobalTestEnvironment(new OneIntraOpThread);
 
 at::Tensor bytes_tensor(std::int64_t bytes) {
   return at::empty({bytes}, at::kByte);

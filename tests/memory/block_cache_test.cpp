@@ -109,7 +109,7 @@ class HandOver : public BlockCache, public ::testing::WithParamInterface<std::si
 
 TEST_P(HandOver, MemoryStaysBoundedWhenAnotherThreadFrees) {
   const std::size_t bytes = GetParam();
-  constexpr int kBlocks = 20'000;
+  constexpr int kBlocks = 5'000;
   constexpr int kInFlight = 8;
   Queue queue(kInFlight);
   std::int64_t most = 0;
@@ -123,7 +123,7 @@ TEST_P(HandOver, MemoryStaysBoundedWhenAnotherThreadFrees) {
     most = std::max(most, grown());
   }
   consumer.join();
-  // In flight, two threads' lists, and a batch on its way: never the 20,000 that went through.
+  // In flight, two threads' lists, and a batch on its way: never the 5,000 that went through.
   const auto one = static_cast<std::int64_t>(sizeof(Block) + class_bytes(class_of(bytes)));
   EXPECT_LE(most, (kInFlight + 4 + 5 * std::max<std::int64_t>(1, 32 * 1024 / one)) * one);
 }
