@@ -177,6 +177,7 @@ struct StepResult {
 struct StageMemory {
   std::int64_t live_bytes = 0;
   std::int64_t peak_bytes = 0;
+  std::int64_t allocations = 0;  // of tensor storage, since the stage was made
 };
 
 struct PipelineState {

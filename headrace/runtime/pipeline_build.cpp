@@ -167,7 +167,8 @@ std::vector<StageMemory> Pipeline::Impl::memory() const {
   std::vector<StageMemory> result;
   if (!executor_) return result;
   for (const auto& stage : executor_->stages()) {
-    result.push_back({stage->account()->live_bytes(), stage->account()->peak_bytes()});
+    const memory::Account& account = *stage->account();
+    result.push_back({account.live_bytes(), account.peak_bytes(), account.allocations()});
   }
   return result;
 }
