@@ -1,6 +1,7 @@
 #include "headrace/train/batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -115,38 +116,61 @@ Batches::Batches(std::span<const Pair> pairs, const ByteTokenizer& tokenizer, Ba
   }
 }
 
+void Batches::sort_chunk(std::span<std::uint32_t> chunk, std::uint64_t rows) const {
+  const auto target = [this](std::uint32_t i) { return target_length(lengths_[i]); };
+  const auto source = [this](std::uint32_t i) { return lengths_[i] & kLow; };
+  std::sort(chunk.begin(), chunk.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(target(a), a) < std::pair(target(b), b);
+  });
+  // As many strips as batches in a strip, so that neither length varies much within a batch; up and
+  // down in turn, so that a batch across two strips is no worse.
+  const double batches = static_cast<double>(chunk.size()) / static_cast<double>(rows);
+  const auto strip = rows * static_cast<std::uint64_t>(std::ceil(std::sqrt(batches)));
+  bool ascending = true;
+  for (std::uint64_t start = 0; start < chunk.size(); start += strip, ascending = !ascending) {
+    const auto part = chunk.subspan(start, std::min<std::uint64_t>(strip, chunk.size() - start));
+    std::sort(part.begin(), part.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const std::pair one(source(a), a);
+      const std::pair two(source(b), b);
+      return ascending ? one < two : two < one;
+    });
+  }
+}
+
+std::uint64_t Batches::typical_rows() const {
+  if (options_.target_tokens == 0) return static_cast<std::uint64_t>(options_.rows);
+  std::uint64_t total = 0;
+  for (const std::uint64_t lengths : lengths_) total += target_length(lengths);
+  const auto budget = static_cast<std::uint64_t>(options_.target_tokens);
+  return std::max<std::uint64_t>(1, budget * pairs_.size() / total);
+}
+
 std::vector<std::vector<std::uint32_t>> Batches::plan(std::int64_t epoch) const {
   Random random(options_.seed, static_cast<std::uint64_t>(epoch));
   std::vector<std::uint32_t> order(pairs_.size());
   std::iota(order.begin(), order.end(), 0U);
   random.shuffle(std::span(order));
 
+  const std::uint64_t rows = typical_rows();
   const auto budget = static_cast<std::uint64_t>(options_.target_tokens);
-  // With a token budget a batch of average length stands for the unknown number of rows.
-  std::uint64_t total = 0;
-  for (const std::uint64_t lengths : lengths_) total += target_length(lengths);
-  const std::uint64_t rows = budget > 0 ? std::max<std::uint64_t>(1, budget * pairs_.size() / total)
-                                        : static_cast<std::uint64_t>(options_.rows);
-  const std::uint64_t most_chunk = pairs_.size() / rows + 1;
   const std::uint64_t chunk =
-      rows *
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.chunk_batches), most_chunk);
-
+      rows * std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.chunk_batches),
+                                     pairs_.size() / rows + 1);
   std::vector<std::vector<std::uint32_t>> batches;
   for (std::uint64_t start = 0; start < order.size(); start += chunk) {
-    const auto first = order.begin() + static_cast<std::ptrdiff_t>(start);
-    const auto last = order.begin() + static_cast<std::ptrdiff_t>(
-                                          std::min<std::uint64_t>(start + chunk, order.size()));
-    std::sort(first, last, [this](std::uint32_t a, std::uint32_t b) {
-      return std::pair(lengths_[a], a) < std::pair(lengths_[b], b);
-    });
+    const auto part =
+        std::span(order).subspan(start, std::min<std::uint64_t>(chunk, order.size() - start));
+    sort_chunk(part, rows);
     std::vector<std::uint32_t> batch;
-    for (auto it = first; it != last; ++it) {
-      // Sorted, so the newcomer is the longest and decides the padded width.
-      const bool full = budget > 0 ? (batch.size() + 1) * target_length(lengths_[*it]) > budget
-                                   : batch.size() == rows;
-      if (full && !batch.empty()) batches.push_back(std::exchange(batch, {}));
-      batch.push_back(*it);
+    std::uint64_t width = 0;
+    for (const std::uint32_t index : part) {
+      width = std::max(width, target_length(lengths_[index]));
+      const bool full = budget > 0 ? (batch.size() + 1) * width > budget : batch.size() == rows;
+      if (full && !batch.empty()) {
+        batches.push_back(std::exchange(batch, {}));
+        width = target_length(lengths_[index]);
+      }
+      batch.push_back(index);
     }
     batches.push_back(std::move(batch));
   }

@@ -40,15 +40,15 @@ at::Tensor make_source(std::span<const Pair* const> pairs, const ByteTokenizer& 
 struct BatchOptions {
   std::int64_t rows = 64;            // of each batch, but for the last one of an epoch
   std::int64_t target_tokens = 0;    // > 0: instead as many rows as fit, padding and end included
-  std::int64_t chunk_batches = 128;  // how many batches' pairs are sorted by length together
+  std::int64_t chunk_batches = 256;  // how many batches' pairs are sorted by length together
   std::uint64_t seed = 0;
 };
 
 /// The endless sequence of training batches. Each epoch holds every pair exactly once, in an order
-/// of its own: pairs are shuffled, chunks of them sorted by length, chunks cut into batches, and
-/// the batches shuffled. Batch `step` is a function of (pairs, options, step) alone: a run that is
-/// resumed goes on with the batch that was next, and no layout changes what is read.
-/// Thread rule: one caller at a time.
+/// of its own: pairs are shuffled; chunks of them sorted by target length into strips, and strips
+/// by source length; chunks cut into batches, and the batches shuffled. Batch `step` is a function
+/// of (pairs, options, step) alone: a run that is resumed goes on with the batch that was next, and
+/// no layout changes what is read. Thread rule: one caller at a time.
 class Batches {
  public:
   /// `pairs` and `tokenizer` are lent and must outlive this object.
@@ -68,6 +68,10 @@ class Batches {
 
  private:
   void seek(std::int64_t step);
+  /// Rows of a batch; with a token budget, of one of average length.
+  std::uint64_t typical_rows() const;
+  /// Orders one chunk so that neighbours are alike in target and source length.
+  void sort_chunk(std::span<std::uint32_t> chunk, std::uint64_t rows) const;
 
   std::span<const Pair> pairs_;
   const ByteTokenizer* tokenizer_;
