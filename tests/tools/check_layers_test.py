@@ -67,6 +67,9 @@ class CheckLayers(unittest.TestCase):
         code, output = check({})
         self.assertEqual((code, output), (0, "check_layers: 10 files, 0 faults\n"))
 
+    def test_hidden_folders_are_left_out(self):
+        self.assertEqual(check({"bench/peer/.venv/include/a.h": "int a();\n"})[0], 0)
+
     def test_room_that_looks_up_is_named_with_its_line(self):
         self.assert_fault(
             {"headrace/plan/cut.cpp": '\n\n#include "headrace/runtime/pipeline.h"\n'},
