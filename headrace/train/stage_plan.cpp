@@ -6,6 +6,7 @@
 #include "headrace/base/table.h"
 #include "headrace/base/text.h"
 #include "headrace/base/units.h"
+#include "headrace/model/sequence.h"
 
 namespace headrace::train {
 namespace {
