@@ -12,12 +12,6 @@ namespace {
 
 using schedule::Kind;
 
-/// Transfers cost a worker nothing in one process: F and B take their packets themselves.
-bool is_transfer(Kind kind) {
-  return kind == Kind::kSendForward || kind == Kind::kRecvForward || kind == Kind::kSendBackward ||
-         kind == Kind::kRecvBackward;
-}
-
 bool is_runnable(Kind kind) {
   switch (kind) {
     case Kind::kForward:
@@ -40,7 +34,8 @@ std::vector<Cell> resolve(const std::vector<schedule::Action>& list) {
   std::vector<Cell> cells;
   cells.reserve(list.size());
   for (const schedule::Action& action : list) {
-    if (is_transfer(action.kind)) continue;
+    // In one process F and B take their packets themselves.
+    if (schedule::is_transfer(action.kind)) continue;
     if (!is_runnable(action.kind)) {
       throw base::ConfigError(
           "the in-process runtime runs F, B, R, REDUCE_TIE, NORM and U, but the "

@@ -144,6 +144,7 @@ TEST(Tie, TrainedByTheOptimizerOnce) {
     optim::OptimizerSettings settings;
     settings.name = "SGD";
     settings.lr = 0.1;
+    settings.weight_decay = 0;
     Pipeline pipeline(tied_net(), PipelineOptions(workers)
                                       .microbatches(2)
                                       .balance(Balance::kParameters)

@@ -30,6 +30,44 @@ Task mlp(std::int64_t rows, std::uint64_t seed) {
   return task;
 }
 
+Task smooth(std::int64_t rows, double dropout, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  Task task{nn::Sequential(nn::Linear(12, 24), nn::Tanh(), nn::Dropout(dropout),
+                           nn::LayerNorm(nn::LayerNormOptions({24})), nn::Linear(24, 24),
+                           nn::GELU(), nn::Dropout(dropout), nn::Linear(24, 5)),
+            {},
+            {}};
+  task.input = at::randn({rows, 12});
+  task.target = at::randint(5, {rows}, at::kLong);
+  return task;
+}
+
+Task tokens(std::int64_t rows, std::int64_t length, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  Task task{
+      nn::Sequential(nn::Embedding(20, 16), nn::Linear(16, 16), nn::Tanh(), nn::Linear(16, 20)),
+      {},
+      {}};
+  task.input = at::randint(20, {rows, length}, at::kLong);
+  task.target = at::randint(20, {rows, length}, at::kLong);
+  return task;
+}
+
+Task pictures(std::int64_t rows, double dropout, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  const auto conv = [](int in, int out) {
+    return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
+  };
+  Task task{nn::Sequential(conv(3, 6), nn::BatchNorm2d(6), nn::ReLU(), nn::Dropout(dropout),
+                           conv(6, 8), nn::BatchNorm2d(8), nn::ReLU(), nn::AdaptiveAvgPool2d(1),
+                           nn::Flatten(), nn::Linear(8, 4)),
+            {},
+            {}};
+  task.input = at::randn({rows, 3, 6, 6});
+  task.target = at::randint(4, {rows}, at::kLong);
+  return task;
+}
+
 Task text(std::int64_t rows, std::uint64_t seed) {
   torch::manual_seed(seed);
   Task task{nn::Sequential(
@@ -79,6 +117,18 @@ Task task(const std::string& name, std::int64_t rows) {
   if (name == "images_channels_last") return images(rows, true);
   if (name == "transposed") return transposed(rows);
   throw std::invalid_argument("no task " + name);
+}
+
+Named parameters_of(const nn::Sequential& net) {
+  Named named;
+  for (const auto& item : net->named_parameters()) named.emplace_back(item.key(), item.value());
+  return named;
+}
+
+Named buffers_of(const nn::Sequential& net) {
+  Named named;
+  for (const auto& item : net->named_buffers()) named.emplace_back(item.key(), item.value());
+  return named;
 }
 
 }  // namespace headrace::test
