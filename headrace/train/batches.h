@@ -56,7 +56,7 @@ class Batches {
   Batches(std::span<const Pair> pairs, const ByteTokenizer& tokenizer, BatchOptions options);
 
   /// Batch of update `step`, counted from 0.
-  /// Cost: planning an epoch takes about 0.1 us a pair and comparison; a step far ahead plans the
+  /// Cost: planning an epoch of 180,000 pairs takes under 0.25 s; a step far ahead plans the
   /// epochs before it once when they differ in length (target_tokens only).
   Batch at(std::int64_t step);
 

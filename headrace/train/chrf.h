@@ -13,7 +13,7 @@ namespace headrace::train {
 /// both sides have (effective order), then F with beta = 2. 0 where nothing can be compared.
 /// Text that is not UTF-8 counts U+FFFD for each ill-formed part.
 /// @throws base::ConfigError if the lists differ in length.
-/// Cost: time and memory linear in the text, about 2 us a character.
+/// Cost: time linear in the text; memory of one pair at a time.
 double chrf(std::span<const std::string> hypotheses, std::span<const std::string> references);
 
 /// The share of hypotheses that equal their reference byte for byte, in per cent; 0 for empty
