@@ -1,11 +1,15 @@
 // headrace train, the part that trains. The first SIGINT or SIGTERM ends the run between two steps,
 // with its weights saved; a second one ends the program at once.
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <iostream>
+#include <string>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "headrace/base/json.h"
 #include "headrace/train/trainer.h"
 
 #include "app/commands_torch.h"
@@ -31,6 +35,33 @@ void install_handlers() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+std::string name_of(train::End end) {
+  switch (end) {
+    case train::End::kSteps:
+      return "steps";
+    case train::End::kTime:
+      return "time";
+    case train::End::kSignal:
+      return "signal";
+    case train::End::kNonFinite:
+      return "nonfinite";
+  }
+  return "steps";
+}
+
+std::string json_of(const train::Outcome& outcome) {
+  nlohmann::json document{{"format_version", 1},
+                          {"run_folder", outcome.run_folder},
+                          {"end", name_of(outcome.end)},
+                          {"steps", outcome.steps},
+                          {"first_loss", outcome.first_loss},
+                          {"last_loss", outcome.last_loss}};
+  if (!std::isfinite(outcome.first_loss) || !std::isfinite(outcome.last_loss)) {
+    document["nonfinite"] = true;
+  }
+  return base::json_text(document);
+}
+
 }  // namespace
 
 int run_with_torch(const TrainCommand& command) {
@@ -40,9 +71,11 @@ int run_with_torch(const TrainCommand& command) {
   }
   install_handlers();
   train::TrainerOptions options;
-  options.print = [](std::string_view line) { std::cout << line << std::endl; };
+  std::ostream& lines = command.json ? std::cerr : std::cout;
+  options.print = [&lines](std::string_view line) { lines << line << std::endl; };
   options.stop_signal = &stop_signal;
   const train::Outcome outcome = train::train(loaded.recipe, options);
+  if (command.json) std::cout << json_of(outcome);
   switch (outcome.end) {
     case train::End::kSteps:
     case train::End::kTime:

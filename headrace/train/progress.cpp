@@ -1,6 +1,7 @@
 #include "headrace/train/progress.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -11,7 +12,7 @@ constexpr std::size_t kLossWindow = 20;
 
 template <typename Range>
 double mean(const Range& values) {
-  if (values.empty()) return 0;
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 

@@ -26,7 +26,7 @@ class ProgressLog {
   void step(std::int64_t step, double lr, std::int64_t tokens, const runtime::StepResult& result,
             const std::vector<runtime::StageMemory>& memory, double elapsed_seconds);
 
-  /// Mean loss over the first and the last 20 finite steps.
+  /// Mean loss over the first and the last 20 steps that were not skipped; NaN without any.
   double first_loss() const;
   double last_loss() const;
   /// Mean busy seconds per step of each worker.

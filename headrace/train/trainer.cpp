@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostSkippedInARow = 10;
+constexpr int kMostNonFiniteInARow = 10;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -56,6 +58,7 @@ class Run {
     if (outcome.end == End::kSteps || outcome.end == End::kTime) {
       account(outcome);
       evaluate();
+      if (signal() != 0) end_by_signal(outcome);
     }
     return outcome;
   }
@@ -83,6 +86,17 @@ class Run {
     }
   }
 
+  int signal() const { return options_.stop_signal != nullptr ? options_.stop_signal->load() : 0; }
+
+  void end_by_signal(Outcome& outcome) const {
+    outcome.end = End::kSignal;
+    outcome.signal = signal();
+  }
+
+  std::vector<std::string> translate(std::span<const Pair> pairs) const {
+    return data_.translate(pipeline_.layers(), pairs, [this] { return signal() != 0; });
+  }
+
   std::int64_t last_step() const {
     const auto& training = recipe_.training;
     return training.stop_at > 0 ? std::min(training.stop_at, training.steps) : training.steps;
@@ -93,7 +107,7 @@ class Run {
     const optim::LrSchedule schedule = lr_schedule(recipe_);
     const model::Loss loss = model::cross_entropy(kIgnoreIndex);
     std::int64_t updates = 0;
-    int skipped_in_a_row = 0;
+    int nonfinite_in_a_row = 0;
     start_ = Clock::now();
     for (std::int64_t step = 0; step < last_step(); ++step) {
       const Batch batch = data_.batch(step);
@@ -102,14 +116,13 @@ class Run {
           pipeline_.step(batch.inputs(), batch.target_out, loss, runtime::StepOptions().lr(lr));
       outcome.steps = step + 1;
       updates += result.skipped ? 0 : 1;
-      skipped_in_a_row = result.skipped ? skipped_in_a_row + 1 : 0;
+      nonfinite_in_a_row = result.finite ? 0 : nonfinite_in_a_row + 1;
       progress_.step(step + 1, lr, batch.target_tokens, result, pipeline_.memory(),
                      seconds_since(start_));
       pipeline_.reset_peak();
-      if (!result.finite && gives_up(skipped_in_a_row, result, outcome)) return outcome;
-      if (options_.stop_signal != nullptr && options_.stop_signal->load() != 0) {
-        outcome.end = End::kSignal;
-        outcome.signal = options_.stop_signal->load();
+      if (!result.finite && gives_up(nonfinite_in_a_row, result, outcome)) return outcome;
+      if (signal() != 0) {
+        end_by_signal(outcome);
         return outcome;
       }
       const double limit = recipe_.training.max_seconds;
@@ -121,17 +134,17 @@ class Run {
     return outcome;
   }
 
-  bool gives_up(int skipped_in_a_row, const runtime::StepResult& result, Outcome& outcome) {
+  bool gives_up(int nonfinite_in_a_row, const runtime::StepResult& result, Outcome& outcome) {
     const std::string what = "step " + std::to_string(outcome.steps) + ": loss " +
                              base::exact_text(result.loss) + ", gradient norm " +
                              base::exact_text(result.grad_norm) + " are not finite";
     log_(base::LogLevel::kWarning, what + "; the update is skipped");
     const bool stop = recipe_.training.on_nonfinite == "stop";
-    if (!stop && skipped_in_a_row < kMostSkippedInARow) return false;
+    if (!stop && nonfinite_in_a_row < kMostNonFiniteInARow) return false;
     outcome.end = End::kNonFinite;
     outcome.message = what +
                       (stop ? ", and training.on_nonfinite is \"stop\""
-                            : "; these were " + std::to_string(skipped_in_a_row) + " in a row") +
+                            : "; these were " + std::to_string(nonfinite_in_a_row) + " in a row") +
                       ". Try a lower optimizer.lr, a longer lr_scheduler.warmup_steps or a smaller "
                       "training.max_norm";
     return true;
@@ -168,7 +181,8 @@ class Run {
                                      std::pair("English unseen", &data_.data().unseen)}) {
       const std::vector<Pair> chosen = sample(*part, pairs);
       if (chosen.empty()) continue;
-      const auto translations = data_.translate(pipeline_.layers(), chosen);
+      const auto translations = translate(chosen);
+      if (signal() != 0) return;
       const Score score = TranslationRun::score(chosen, translations);
       table.add({std::to_string(score.pairs) + " " + name, base::fixed_text(score.chrf, 1),
                  base::fixed_text(score.exact, 1), base::fixed_text(score.copy_chrf, 1),
@@ -178,7 +192,8 @@ class Run {
     const std::vector<Pair> chosen =
         data_.samples(static_cast<std::size_t>(recipe_.evaluation.samples));
     if (chosen.empty()) return;
-    const auto translations = data_.translate(pipeline_.layers(), chosen);
+    const auto translations = translate(chosen);
+    if (signal() != 0) return;
     base::Table samples({"language", "source", "translation", "reference"});
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       samples.add({chosen[i].language, chosen[i].source, translations[i], chosen[i].target});

@@ -16,7 +16,7 @@ namespace headrace::train {
 enum class End {
   kSteps,      // all steps of the recipe (or up to training.stop_at)
   kTime,       // training.max_seconds were over
-  kSignal,     // asked to stop between two steps; weights saved
+  kSignal,     // asked to stop between two steps, or in the evaluation; weights saved
   kNonFinite,  // training.on_nonfinite: too many losses or gradients that were not finite
 };
 
@@ -24,7 +24,7 @@ struct Outcome {
   End end = End::kSteps;
   std::int64_t steps = 0;
   int signal = 0;         // kSignal: which
-  double first_loss = 0;  // mean over the first 20 steps that were finite
+  double first_loss = 0;  // mean over the first 20 steps that were not skipped; NaN without any
   double last_loss = 0;   // mean over the last 20
   std::string run_folder;
   std::string message;  // kNonFinite: what was seen and what to try
@@ -33,7 +33,8 @@ struct Outcome {
 struct TrainerOptions {
   /// Takes the lines that a person at a terminal should see, without newline at the end.
   std::function<void(std::string_view)> print;
-  /// A signal's number as soon as one has asked the run to stop; 0 until then. Read between steps.
+  /// A signal's number as soon as one has asked the run to stop; 0 until then. Read between steps
+  /// and, in the evaluation, between batches.
   const std::atomic<int>* stop_signal = nullptr;
 };
 

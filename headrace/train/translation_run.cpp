@@ -71,7 +71,8 @@ Batch TranslationRun::typical_batch() {
 }
 
 std::vector<std::string> TranslationRun::translate(std::span<const model::NamedLayer> layers,
-                                                   std::span<const Pair> pairs) const {
+                                                   std::span<const Pair> pairs,
+                                                   const std::function<bool()>& stop) const {
   std::vector<std::size_t> order(pairs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -85,6 +86,7 @@ std::vector<std::string> TranslationRun::translate(std::span<const model::NamedL
       .max_length = std::min(recipe_.data.max_target_bytes + 1, recipe_.model.max_length)};
   const std::vector<const Pair*> all = pointers(pairs);
   for (std::size_t first = 0; first < order.size(); first += rows) {
+    if (stop && stop()) break;
     const std::size_t end = std::min(first + rows, order.size());
     std::vector<const Pair*> batch;
     for (std::size_t i = first; i < end; ++i) batch.push_back(all[order[i]]);

@@ -54,9 +54,11 @@ class TranslationRun {
   /// Of the first batches, the one whose size is the median: what layers are measured on.
   Batch typical_batch();
 
-  /// Greedy translations of `pairs`, in their order.
+  /// Greedy translations of `pairs`, in their order. @param stop asked before each batch: once it
+  /// is true, the pairs that are left get empty translations.
   std::vector<std::string> translate(std::span<const model::NamedLayer> layers,
-                                     std::span<const Pair> pairs) const;
+                                     std::span<const Pair> pairs,
+                                     const std::function<bool()>& stop = {}) const;
   /// @param translations one for each of `pairs`.
   static Score score(std::span<const Pair> pairs, std::span<const std::string> translations);
 
