@@ -159,7 +159,7 @@ std::uint64_t stable_hash(std::string_view text) {
 constexpr std::uint64_t kOneIn = 50;  // 2 %
 
 std::string pair_key(const Pair& pair) {
-  return base::lower_case(pair.target) + '\0' + pair.source;
+  return base::lower_case(pair.target) + '\0' + pair.source + '\0' + pair.language;
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ std::vector<Pair> sample(std::span<const Pair> pairs, std::size_t count) {
   ranked.reserve(pairs.size());
   for (const Pair& pair : pairs) {
     // Salted: the part's own hash leaves only multiples of 50 among the seen pairs.
-    ranked.push_back({stable_hash("sample" + pair_key(pair) + '\0' + pair.language), &pair});
+    ranked.push_back({stable_hash("sample" + pair_key(pair)), &pair});
   }
   count = std::min(count, ranked.size());
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(count);

@@ -69,8 +69,8 @@ enum class Part { kTraining, kSeen, kUnseen };
 /// By a stable hash of the pair alone, so that neither order, nor layout, nor what else was
 /// installed moves a pair to another part: 2 % of the distinct English strings (ASCII letters
 /// lower-cased, so that spellings go together) with all their pairs are kUnseen; of the other
-/// pairs 2 % are kSeen: their English stands in the training data, from other sources. Equal texts
-/// in several languages go together.
+/// pairs 2 % are kSeen: their English stands in the training data, through other languages. Some of
+/// those languages write the name alike, so kSeen also rewards what related languages share.
 Part part_of(const Pair& pair);
 
 struct Split {
