@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "headrace/base/error.h"
 #include "headrace/base/json.h"
 #include "headrace/train/trainer.h"
 
@@ -65,6 +66,9 @@ std::string json_of(const train::Outcome& outcome) {
 }  // namespace
 
 int run_with_torch(const TrainCommand& command) {
+  if (command.dry_run) {
+    throw base::ConfigError("headrace-torch always trains; for --dry-run call headrace");
+  }
   const record::LoadedRecipe loaded = record::load_recipe(command.recipe, command.overrides);
   for (const std::string& warning : loaded.warnings) {
     std::cerr << "headrace: warning: " << warning << '\n';
