@@ -39,13 +39,15 @@ int main() {
       {"schedule", "remat", "formula", "stage", "formula, u", "counted, u", "counted / formula"});
   for (const Method& method : kMethods) {
     const auto counted = counted_peaks(size, method.schedule, method.remat);
-    const auto units = formula_units(size, method.schedule, method.remat);
+    const auto formula = formula_units(size, method.schedule, method.remat);
     for (std::size_t s = 0; s < counted.size(); ++s) {
-      const double counted_units =
-          static_cast<double>(counted[s]) / static_cast<double>(size.unit_bytes());
+      const double units = static_cast<double>(counted[s]) / static_cast<double>(size.unit_bytes());
+      const auto [least, most] = formula[s];
+      const std::string range =
+          least < most ? fixed(least, 0) + " to " + fixed(most, 0) : fixed(most, 0);
       headrace::bench::print_row({method.schedule, method.remat_name, method.formula,
-                                  std::to_string(s), fixed(units[s], 0), fixed(counted_units, 2),
-                                  fixed(counted_units / units[s], 3)});
+                                  std::to_string(s), range, fixed(units, 2),
+                                  fixed(units / least, 3)});
     }
   }
   return 0;
