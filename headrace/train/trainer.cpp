@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Parallel.h>
+
 #include "headrace/base/error.h"
 #include "headrace/base/file.h"
 #include "headrace/base/log.h"
@@ -32,6 +34,20 @@ constexpr int kMostNonFiniteInARow = 10;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
+
+/// LibTorch threads of the calling thread, put back at the end.
+class IntraOpThreads {
+ public:
+  explicit IntraOpThreads(int threads) : before_(at::get_num_threads()) {
+    at::set_num_threads(threads);
+  }
+  ~IntraOpThreads() { at::set_num_threads(before_); }
+  IntraOpThreads(const IntraOpThreads&) = delete;
+  IntraOpThreads& operator=(const IntraOpThreads&) = delete;
+
+ private:
+  const int before_;
+};
 
 /// One run of one recipe.
 class Run {
@@ -93,7 +109,9 @@ class Run {
     outcome.signal = signal();
   }
 
+  /// With as many LibTorch threads as a worker has: the same translations whatever the machine.
   std::vector<std::string> translate(std::span<const Pair> pairs) const {
+    const IntraOpThreads threads(static_cast<int>(recipe_.training.intra_op_threads));
     return data_.translate(pipeline_.layers(), pairs, [this] { return signal() != 0; });
   }
 

@@ -48,7 +48,7 @@ class RunTest : public testing::Test {
   }
 
   ProcessOptions here() const {
-    return {.folder = folder_.path(), .environment = {}, .seconds_allowed = 60};
+    return {.folder = folder_.path(), .environment = {}, .seconds_allowed = 120};
   }
   static std::vector<std::string> train(std::vector<std::string> flags,
                                         const std::string& recipe = "r.toml") {

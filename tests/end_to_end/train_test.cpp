@@ -165,10 +165,10 @@ TEST_F(TrainTest, ABrokenCatalogueIsTakenAsItIsWithAWarning) {
 }
 
 TEST(Doctor, TellsWhatWorks) {
-  const Outcome table = run({"doctor"}, {.seconds_allowed = 60});
+  const Outcome table = run({"doctor"}, {.seconds_allowed = 120});
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("forward and backward"), std::string::npos) << table.out;
-  const Outcome json = run({"doctor", "--json"}, {.seconds_allowed = 60});
+  const Outcome json = run({"doctor", "--json"}, {.seconds_allowed = 120});
   EXPECT_EQ(json.code, 0) << json.err;
   const auto document = nlohmann::json::parse(json.out);
   EXPECT_EQ(document.at("format_version"), 1);
