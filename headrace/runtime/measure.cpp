@@ -1,6 +1,7 @@
 #include "headrace/runtime/measure.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <unordered_set>
 
@@ -178,6 +179,10 @@ void time_layer(LayerRun& run, const MeasureOptions& options, plan::LayerProfile
   profile.weight_gradient_seconds = std::max(0.0, full_backward - input_gradient);
 }
 
+std::string failure_of(const model::NamedLayer& layer) {
+  return "layer '" + layer.name + "' fails on the microbatch that it is measured on: ";
+}
+
 }  // namespace
 
 std::vector<plan::LayerProfile> measure_layers(const std::vector<model::NamedLayer>& layers,
@@ -189,6 +194,9 @@ std::vector<plan::LayerProfile> measure_layers(const std::vector<model::NamedLay
   Packet input = without_graph(microbatch);
   input.needs_grad.assign(input.values.size(), false);
   for (const model::NamedLayer& layer : layers) {
+    if (options.current_layer != nullptr) {
+      *options.current_layer = static_cast<int>(&layer - layers.data());
+    }
     try {
       const BufferGuard buffers(*layer.module);
       plan::LayerProfile profile;
@@ -201,10 +209,15 @@ std::vector<plan::LayerProfile> measure_layers(const std::vector<model::NamedLay
       for (const at::Tensor& output : run.outputs) profile.output_bytes += output.nbytes();
       input = without_graph(run.outputs);
       profiles.push_back(std::move(profile));
+    } catch (const base::Error&) {
+      throw;  // one of ours names the layer itself
     } catch (const c10::Error& e) {
-      throw base::ConfigError(
-          "layer '" + layer.name +
-          "' fails on the microbatch that it is measured on: " + e.what_without_backtrace());
+      throw base::ConfigError(failure_of(layer) + e.what_without_backtrace());
+    } catch (const std::exception& e) {
+      std::throw_with_nested(base::Error(failure_of(layer) + e.what()));
+    } catch (...) {
+      std::throw_with_nested(
+          base::Error(failure_of(layer) + "an exception that is not a std::exception"));
     }
   }
   return profiles;

@@ -46,7 +46,9 @@ std::vector<std::vector<at::Tensor>> split_rows(const std::vector<at::Tensor>& b
   std::int64_t first = 0;
   for (std::size_t m = 0; m < sizes.size(); ++m) {
     for (const at::Tensor& tensor : batch) {
-      microbatches[m].push_back(tensor.narrow(0, first, sizes[m]));
+      // Views of one tensor share its version: a layer that changes its input in place would seem
+      // to change the inputs of all other microbatches, which autograd then refuses.
+      microbatches[m].push_back(tensor.narrow(0, first, sizes[m]).variable_data());
     }
     first += sizes[m];
   }

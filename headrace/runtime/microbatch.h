@@ -20,7 +20,8 @@ std::vector<std::int64_t> microbatch_sizes(std::int64_t rows, int num_microbatch
 ///         (every size told).
 std::int64_t batch_rows(const std::vector<at::Tensor>& batch, const std::string& what);
 
-/// Views of `batch` along dimension 0, one list per microbatch. Nothing is copied; strides stay.
+/// Views of `batch` along dimension 0, one list per microbatch, each detached and with a version of
+/// its own. Nothing is copied; strides stay.
 std::vector<std::vector<at::Tensor>> split_rows(const std::vector<at::Tensor>& batch,
                                                 const std::vector<std::int64_t>& sizes);
 

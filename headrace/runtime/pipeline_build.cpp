@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include <ATen/Parallel.h>
-
 #include "headrace/base/error.h"
 #include "headrace/memory/allocator.h"
 #include "headrace/runtime/measure.h"
@@ -14,20 +12,6 @@
 
 namespace headrace::runtime {
 namespace {
-
-/// LibTorch threads of the calling thread, put back at the end.
-class IntraOpGuard {
- public:
-  explicit IntraOpGuard(int threads) : before_(at::get_num_threads()) {
-    at::set_num_threads(threads);
-  }
-  ~IntraOpGuard() { at::set_num_threads(before_); }
-  IntraOpGuard(const IntraOpGuard&) = delete;
-  IntraOpGuard& operator=(const IntraOpGuard&) = delete;
-
- private:
-  const int before_;
-};
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw base::ConfigError(message);
@@ -102,10 +86,11 @@ plan::Cut Pipeline::Impl::choose_cut(const Tensors& batch) {
   } else {
     const auto sizes = microbatch_sizes(batch_rows(batch, "input"), options_.microbatches_);
     require(!sizes.empty(), "the layers are measured on a microbatch, but the batch has no rows");
-    const IntraOpGuard threads(options_.intra_op_threads_);
     plan::Profile profile;
     profile.microbatch_rows = sizes[0];
-    profile.layers = measure_layers(layers_, split_rows(batch, sizes)[0], {.seed = options_.seed_});
+    profile.layers =
+        measure_layers_within(options_.timeout_, options_.intra_op_threads_, layers_,
+                              split_rows(batch, sizes)[0], {.seed = options_.seed_}, options_.log_);
     for (const plan::LayerProfile& layer : profile.layers) {
       const bool twice = options_.remat_ != Remat::kNever;  // its forward runs again
       costs.push_back(layer.seconds() + (twice ? layer.forward_seconds : 0.0));

@@ -9,6 +9,8 @@
 #include <ATen/Parallel.h>
 #include <pthread.h>
 
+#include "headrace/runtime/leave_behind.h"
+
 namespace headrace::runtime {
 namespace {
 
@@ -88,8 +90,7 @@ Crew::~Crew() {
     if (!is_stuck(w)) {
       threads_[w].join();
     } else {
-      threads_[w].detach();  // the one place where a thread is left behind
-      if (log_) log_(base::LogLevel::kError, "left behind: " + executor_->describe(w));
+      leave_behind(threads_[w], log_, executor_->describe(w));
     }
   }
 }

@@ -60,12 +60,15 @@ TEST(BadInput, WhatIsThrownNeedNotBeAStandardException) {
                   {"worker 1", "1F0", "layer '1'", "std::exception"});
 }
 
-TEST(BadInput, AThrowWhileLayersAreEvaluatedNamesTheLayer) {
+TEST(BadInput, AThrowWhileLayersAreMeasuredOrEvaluatedNamesTheLayer) {
   const test::Task task = test::smooth(4);
   const auto net =
       around([](const at::Tensor&) -> at::Tensor { throw std::runtime_error("out of cheese"); });
-  Pipeline pipeline(net, test::options({3, "1F1B"}, 2));
-  expect_mentions(error_of([&] { pipeline.forward(task.input); }), {"layer '1'", "out of cheese"});
+  Pipeline measured(net, PipelineOptions(3).microbatches(2));
+  expect_mentions(error_of([&] { measured.step(task.input, task.target, model::cross_entropy()); }),
+                  {"layer '1'", "out of cheese"});
+  Pipeline evaluated(net, test::options({3, "1F1B"}, 2));
+  expect_mentions(error_of([&] { evaluated.forward(task.input); }), {"layer '1'", "out of cheese"});
 }
 
 TEST(BadInput, AThrowInARecomputationNamesTheLayer) {

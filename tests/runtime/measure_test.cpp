@@ -1,6 +1,9 @@
 #include "headrace/runtime/measure.h"
 
+#include <future>
+
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/linear.h>
@@ -60,6 +63,35 @@ TEST(Measure, LeavesBuffersGradientsInputAndGeneratorAlone) {
       EXPECT_FALSE(parameter.grad().defined()) << name;
     }
   }
+}
+
+/// Comes back only when the test says so.
+class WaitsImpl : public nn::Module {
+ public:
+  explicit WaitsImpl(std::shared_future<void> door) : door_(std::move(door)) {}
+  at::Tensor forward(const at::Tensor& x) {
+    door_.wait();
+    return x;
+  }
+
+ private:
+  std::shared_future<void> door_;
+};
+TORCH_MODULE(Waits);
+
+TEST(Measure, ALayerThatHangsIsLeftBehindAtTheLimitAndNamed) {
+  std::promise<void> door;
+  const nn::Sequential net(nn::Linear(4, 4), Waits(door.get_future().share()), nn::Linear(4, 4));
+  const int threads = at::get_num_threads();
+  try {
+    measure_layers_within(std::chrono::milliseconds(200), 1, model::layers_of(net),
+                          {at::zeros({2, 4})}, {}, {});
+    ADD_FAILURE() << "the limit has no effect";
+  } catch (const base::CommError& e) {
+    EXPECT_NE(std::string(e.what()).find("layer '1'"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(at::get_num_threads(), threads);
+  door.set_value();
 }
 
 TEST(Measure, ALayerThatCannotRunIsNamed) {
