@@ -19,6 +19,10 @@ add_library(headrace_flags INTERFACE)
 target_compile_features(headrace_flags INTERFACE cxx_std_20)
 # -fPIC by hand: left to CMake, programs would get -fPIE and could not share the header.
 target_compile_options(headrace_flags INTERFACE -Wall -Wextra -fPIC ${HEADRACE_SANITIZE})
+# g++ 12 warns of an overlap in "literal" + string that is not there (gcc.gnu.org/PR105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(headrace_flags INTERFACE -Wno-restrict)
+endif()
 target_link_options(headrace_flags INTERFACE ${HEADRACE_SANITIZE})
 target_include_directories(headrace_flags INTERFACE ${PROJECT_SOURCE_DIR})
 find_package(Threads REQUIRED)
