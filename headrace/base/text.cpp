@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <clocale>
 #include <cmath>
+#include <cwchar>
 #include <limits>
 
 namespace headrace::base {
@@ -14,9 +16,25 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-bool continues_sequence(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
-}
+/// LC_CTYPE of this thread is C.UTF-8 while it lives, whatever the program's locale: what wcwidth
+/// and mbrtowc go by.
+class Utf8Locale {
+ public:
+  Utf8Locale() : locale_(newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr)) {
+    if (locale_ != nullptr) before_ = uselocale(locale_);
+  }
+  ~Utf8Locale() {
+    if (locale_ == nullptr) return;
+    uselocale(before_);
+    freelocale(locale_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+  Utf8Locale& operator=(const Utf8Locale&) = delete;
+
+ private:
+  locale_t locale_;
+  locale_t before_ = nullptr;
+};
 
 template <typename Number, typename... Format>
 std::string number_text(Number number, Format... format) {
@@ -151,8 +169,19 @@ std::optional<std::int64_t> parse_integer(std::string_view text, std::int64_t mi
 }
 
 std::size_t columns(std::string_view text) {
-  return text.size() -
-         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_sequence));
+  const Utf8Locale locale;
+  std::size_t used = 0;
+  std::mbstate_t state{};
+  for (std::size_t i = 0; i < text.size();) {
+    wchar_t character = 0;
+    const std::size_t length = std::mbrtowc(&character, text.data() + i, text.size() - i, &state);
+    const bool is_character = length >= 1 && length <= text.size() - i;
+    const int width = is_character ? wcwidth(character) : 1;
+    used += static_cast<std::size_t>(std::max(width, 0));
+    if (!is_character) state = {};
+    i += is_character ? length : 1;
+  }
+  return used;
 }
 
 std::string pad_right(std::string_view text, std::size_t width) {

@@ -47,7 +47,8 @@ std::string scientific_text(double number);
 std::optional<std::int64_t> parse_integer(std::string_view text, std::int64_t min,
                                           std::int64_t max);
 
-/// Filled with spaces up to `width` columns (a UTF-8 sequence counts as one column).
+/// Filled with spaces up to `width` columns of a terminal (UTF-8: two for an East Asian wide
+/// character, none for a combining mark; a byte that is not UTF-8 counts as one).
 std::string pad_right(std::string_view text, std::size_t width);
 std::string pad_left(std::string_view text, std::size_t width);
 std::size_t columns(std::string_view text);

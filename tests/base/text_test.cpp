@@ -80,6 +80,9 @@ TEST(Text, PadsByColumnsNotBytes) {
   EXPECT_EQ(pad_left("a", 3), "  a");
   EXPECT_EQ(pad_left("abcd", 3), "abcd");
   EXPECT_EQ(pad_right("\xC3\xA9", 2), "\xC3\xA9 ");
+  EXPECT_EQ(columns("\xE4\xB8\xAD\xE5\x9B\xBD"), 4U) << "two wide characters";
+  EXPECT_EQ(columns("e\xCC\x81"), 1U) << "a letter and a combining mark";
+  EXPECT_EQ(columns("a\xFF\xC3"), 3U) << "bytes that are not UTF-8";
 }
 
 TEST(Quote, ShowsForeignTextSafelyAndShortly) {
