@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -49,7 +50,10 @@ Stage::Stage(Place place, std::vector<model::NamedLayer> layers, const Parameter
     for (const int layer : all[p].layers) {
       if (layer < place.first_layer || layer >= end_layer) continue;
       auto use = std::make_unique<TiedUse>();
-      *use = {p, layer, all[p].tensor, make_node<TieSink>(all[p].tensor)};
+      *use = {p, layer, all[p].tensor, make_node<TieSink>(all[p].tensor), {}};
+      if (all[p].tensor.requires_grad()) {
+        use->accumulator = torch::autograd::impl::grad_accumulator(all[p].tensor);
+      }
       impl_->layers[layer - place.first_layer].tied.push_back(use.get());
       impl_->tied_uses.push_back(std::move(use));
     }

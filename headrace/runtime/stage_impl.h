@@ -20,6 +20,9 @@ struct TiedUse {
   int layer = 0;      // index in the net
   at::Tensor tensor;
   c10::intrusive_ptr<TieSink> sink;
+  // LibTorch keeps a leaf's accumulator only while some graph leads to it. Held here, it is not
+  // ended by the graph of one thread while another thread begins to use it.
+  NodePtr accumulator;
 };
 
 /// One layer with what the runtime knows about it.
