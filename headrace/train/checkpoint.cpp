@@ -48,10 +48,12 @@ std::string dtype_name(const std::string& tensor, at::ScalarType type) {
 /// A folder that is removed unless it was renamed to its real name.
 class PendingFolder {
  public:
-  explicit PendingFolder(std::filesystem::path target)
-      : target_(std::move(target)),
-        pending_(target_.parent_path() /
-                 ("." + target_.filename().string() + "." + std::to_string(getpid()))) {
+  explicit PendingFolder(std::filesystem::path target) : target_(std::move(target)) {
+    std::string name(1, '.');
+    name += target_.filename().string();
+    name += '.';
+    name += std::to_string(getpid());
+    pending_ = target_.parent_path() / name;
     if (std::filesystem::exists(target_)) {
       throw base::ConfigError(
           "checkpoint " + target_.string() +
