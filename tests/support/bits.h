@@ -1,4 +1,4 @@
-// Bitwise comparison, and DESIGN's "~" for what is only re-ordered.
+// Bitwise comparison, and a norm-wise one for sums that are only re-ordered.
 #pragma once
 
 #include <string>
