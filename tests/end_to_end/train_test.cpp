@@ -92,10 +92,12 @@ TEST_F(TrainTest, ASecondSignalEndsItAtOnce) {
                          "--parallelism.pipeline_parallel_size=1"}),
                   here());
   ASSERT_TRUE(process.prints("model:")) << process.wait().err;
-  process.signal(SIGINT);  // in the middle of the first step, which takes seconds
+  // In the middle of the first step, which takes seconds. Two signals of one kind may arrive as
+  // one; of two kinds the kernel chooses which handler runs first.
   process.signal(SIGINT);
+  process.signal(SIGTERM);
   const Outcome outcome = process.wait();
-  EXPECT_EQ(outcome.code, 130);
+  EXPECT_TRUE(outcome.code == 130 || outcome.code == 143) << outcome.code;
   EXPECT_EQ(outcome.out.find("step: 1"), std::string::npos) << "the step was still finished";
   EXPECT_FALSE(fs::exists(path("run") / "checkpoints"));
 }
