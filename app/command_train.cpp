@@ -29,13 +29,6 @@ struct Plan {
   schedule::Proof proof;
 };
 
-schedule::Remat remat_of(const std::string& mode) {
-  if (mode == "never") {
-    return schedule::Remat::kNever;
-  }
-  return mode == "always" ? schedule::Remat::kAlways : schedule::Remat::kExceptLast;
-}
-
 Plan plan_of(const record::Recipe& recipe) {
   Plan plan;
   plan.rows = record::microbatch_rows(recipe);
@@ -43,7 +36,7 @@ Plan plan_of(const record::Recipe& recipe) {
       schedule::generate(recipe.parallelism.pipeline_schedule,
                          {static_cast<int>(recipe.parallelism.pipeline_parallel_size),
                           static_cast<int>(plan.rows.size()), 0}),
-      remat_of(recipe.activation_checkpoint.mode));
+      schedule::remat_from_text(recipe.activation_checkpoint.mode));
   plan.proof = schedule::validate(plan.list);
   return plan;
 }

@@ -1,6 +1,8 @@
 // Small rewrites of a schedule. Each takes a list and returns a list; each in its own .cpp.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/schedule/schedule.h"
@@ -13,6 +15,12 @@ enum class Remat {
   kExceptLast,  // all but the last present microbatch
   kAlways,
 };
+
+/// What recipes call it: "never", "except_last", "always".
+std::string remat_name(Remat remat);
+
+/// The inverse. @throws base::ConfigError for any other text.
+Remat remat_from_text(std::string_view text);
 
 /// Deletes the actions of microbatches >= `present` (a mini-batch with few rows yields fewer
 /// microbatches than the list was made for). Runs before every other pass.

@@ -3,20 +3,10 @@
 #include <chrono>
 #include <utility>
 
-#include "headrace/base/error.h"
+#include "headrace/schedule/passes.h"
 
 namespace headrace::train {
 namespace {
-
-schedule::Remat remat_of(const std::string& mode) {
-  if (mode == "never") return schedule::Remat::kNever;
-  if (mode == "except_last") return schedule::Remat::kExceptLast;
-  if (mode == "always") return schedule::Remat::kAlways;
-  throw base::ConfigError(
-      "activation_checkpoint.mode is \"never\", \"except_last\" or \"always\", "
-      "not \"" +
-      mode + "\"");
-}
 
 optim::OptimizerFactory optimizer_of(const record::OptimizerSection& section) {
   optim::OptimizerSettings settings;
@@ -39,7 +29,7 @@ runtime::PipelineOptions pipeline_options(const record::Recipe& recipe,
   runtime::PipelineOptions options(static_cast<int>(parallelism.pipeline_parallel_size));
   options.microbatches(static_cast<int>(record::num_microbatches(recipe)))
       .schedule(parallelism.pipeline_schedule)
-      .remat(remat_of(recipe.activation_checkpoint.mode))
+      .remat(schedule::remat_from_text(recipe.activation_checkpoint.mode))
       .balance(parallelism.balance == "parameters" ? runtime::Balance::kParameters
                                                    : runtime::Balance::kMeasured)
       .layers_per_stage({parallelism.layers_per_stage.begin(), parallelism.layers_per_stage.end()})

@@ -11,18 +11,6 @@
 namespace headrace::train {
 namespace {
 
-std::string remat_name(schedule::Remat remat) {
-  switch (remat) {
-    case schedule::Remat::kNever:
-      return "never";
-    case schedule::Remat::kExceptLast:
-      return "except_last";
-    case schedule::Remat::kAlways:
-      return "always";
-  }
-  return "never";
-}
-
 /// Forwards that a step adds by recomputing.
 int recomputed(schedule::Remat remat, int microbatches) {
   if (remat == schedule::Remat::kNever) return 0;
@@ -44,7 +32,7 @@ RunPlan plan_of(const runtime::Pipeline& pipeline, const runtime::PipelineOption
   RunPlan plan;
   plan.schedule = options.schedule_;
   plan.num_microbatches = options.microbatches_;
-  plan.remat = remat_name(options.remat_);
+  plan.remat = schedule::remat_name(options.remat_);
   const auto& layers = pipeline.layers();
   const auto parameters = pipeline.named_parameters();
   const int again = recomputed(options.remat_, options.microbatches_);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "headrace/base/error.h"
 #include "headrace/schedule/registry.h"
 #include "headrace/schedule/validate.h"
 
@@ -91,6 +92,14 @@ TEST(ForwardOnly, KeepsForwardsAndTheirTransfers) {
       "0F0,0SEND_F0\n1RECV_F0,1F0\n");
   EXPECT_NO_THROW(
       validate(forward_only(generate("1F1B", {.num_workers = 3, .num_microbatches = 4}))));
+}
+
+TEST(RematNames, ReadBackAsWritten) {
+  for (const Remat remat : {Remat::kNever, Remat::kExceptLast, Remat::kAlways}) {
+    EXPECT_EQ(remat_from_text(remat_name(remat)), remat);
+  }
+  EXPECT_EQ(remat_name(Remat::kExceptLast), "except_last");
+  EXPECT_THROW(remat_from_text("Always"), base::ConfigError);
 }
 
 }  // namespace
