@@ -1,10 +1,12 @@
 // headrace train, the part that trains. The first SIGINT or SIGTERM ends the run between two steps,
 // with its weights saved; a second one ends the program at once.
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -22,9 +24,15 @@ namespace {
 // What a signal handler may touch: one lock-free number.
 std::atomic<int> stop_signal{0};
 
+constexpr std::string_view kStopping =
+    "headrace: signal taken: the run ends after this step; a second signal ends it at once\n";
+
 void on_signal(int number) {
   int none = 0;
   if (!stop_signal.compare_exchange_strong(none, number)) _exit(128 + number);
+  const int before = errno;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kStopping.data(), kStopping.size());
+  errno = before;
 }
 
 void install_handlers() {

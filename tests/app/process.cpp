@@ -127,8 +127,8 @@ bool Process::read_more() {
   return true;
 }
 
-bool Process::prints(const std::string& text) {
-  while (outcome_.out.find(text) == std::string::npos) {
+bool Process::says(const std::string& stream, const std::string& text) {
+  while (stream.find(text) == std::string::npos) {
     if (!read_more()) {
       return false;
     }

@@ -32,7 +32,9 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   /// Waits until standard output holds `text`. @returns false if it ends without.
-  bool prints(const std::string& text);
+  bool prints(const std::string& text) { return says(outcome_.out, text); }
+  /// The same of standard error.
+  bool warns(const std::string& text) { return says(outcome_.err, text); }
   /// Sends a signal and waits (at most ten seconds) until the process has taken it.
   void signal(int number) const;
   pid_t id() const { return child_; }
@@ -41,6 +43,7 @@ class Process {
 
  private:
   bool read_more();
+  bool says(const std::string& stream, const std::string& text);
 
   pid_t child_ = -1;
   int out_ = -1;
