@@ -35,6 +35,7 @@ struct DataSection {
   std::string root = "/usr/share/locale";
   std::int64_t max_source_bytes = 160;
   std::int64_t max_target_bytes = 80;
+  std::int64_t max_batch_target_tokens = 0;  // 0: no limit
   bool operator==(const DataSection&) const = default;
 };
 

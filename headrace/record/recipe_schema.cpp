@@ -89,6 +89,9 @@ std::vector<Key> run_and_model_keys() {
        "pairs with a longer source are left out", "bytes", from_to(1, 1'048'576)},
       {"data.max_target_bytes", HEADRACE_FIELD(data.max_target_bytes),
        "pairs with a longer target are left out", "bytes", from_to(1, 1'048'576)},
+      {"data.max_batch_target_tokens", HEADRACE_FIELD(data.max_batch_target_tokens),
+       "a batch of long targets has fewer rows: as many as fit, padding counted; 0: no limit",
+       "tokens", from_to(0, 1'000'000'000)},
   };
 }
 

@@ -159,24 +159,31 @@ std::int64_t new_parameter_bytes(const torch::nn::Module& module,
   return bytes;
 }
 
+double median(std::vector<double>& samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
 /// Times `run` and fills `profile`; leaves the outputs of the last forward in `run`.
 void time_layer(LayerRun& run, const MeasureOptions& options, plan::LayerProfile& profile) {
   run.forward();  // warms caches and code; not counted
   run.backward();
-  double forward = std::numeric_limits<double>::max();
-  double input_gradient = forward;
-  double full_backward = forward;
+  std::vector<double> forward;
+  std::vector<double> input_gradient;
+  std::vector<double> full_backward;
   const Clock::time_point start = Clock::now();
-  for (int i = 0; i < options.repetitions; ++i) {
-    forward = std::min(forward, run.forward());
+  do {
+    forward.push_back(run.forward());
     const auto [input_seconds, full_seconds] = run.backward();
-    input_gradient = std::min(input_gradient, input_seconds);
-    full_backward = std::min(full_backward, full_seconds);
-    if (seconds_since(start) > options.enough_seconds) break;
-  }
-  profile.forward_seconds = forward;
-  profile.input_gradient_seconds = input_gradient;
-  profile.weight_gradient_seconds = std::max(0.0, full_backward - input_gradient);
+    input_gradient.push_back(input_seconds);
+    full_backward.push_back(full_seconds);
+  } while (std::ssize(forward) < options.repetitions &&
+           seconds_since(start) <= options.enough_seconds);
+  profile.forward_seconds = median(forward);
+  profile.input_gradient_seconds = median(input_gradient);
+  profile.weight_gradient_seconds =
+      std::max(0.0, median(full_backward) - profile.input_gradient_seconds);
 }
 
 std::string failure_of(const model::NamedLayer& layer) {

@@ -15,7 +15,7 @@
 namespace headrace::runtime {
 
 struct MeasureOptions {
-  int repetitions = 5;  // the fastest counts; a layer slower than `enough_seconds` is run less
+  int repetitions = 5;  // the median counts; a layer slower than `enough_seconds` is run less
   double enough_seconds = 0.25;
   std::uint64_t seed = 0;                     // keys the randomness inside the layers
   std::atomic<int>* current_layer = nullptr;  // told which layer is being measured

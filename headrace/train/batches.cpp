@@ -104,7 +104,7 @@ Batches::Batches(std::span<const Pair> pairs, const ByteTokenizer& tokenizer, Ba
   check(options.rows >= 1 && options.rows <= kMostSize,
         "a batch has 1 to 2147483648 rows, found rows = " + std::to_string(options.rows));
   check(options.target_tokens >= 0 && options.target_tokens <= kMostSize,
-        "target_tokens must be 0 (batches of fixed rows) or 1 to 2147483648, found " +
+        "target_tokens must be 0 (no limit) or 1 to 2147483648, found " +
             std::to_string(options.target_tokens));
   check(options.chunk_batches >= 1, "a chunk needs at least 1 batch, found chunk_batches = " +
                                         std::to_string(options.chunk_batches));
@@ -138,11 +138,12 @@ void Batches::sort_chunk(std::span<std::uint32_t> chunk, std::uint64_t rows) con
 }
 
 std::uint64_t Batches::typical_rows() const {
-  if (options_.target_tokens == 0) return static_cast<std::uint64_t>(options_.rows);
+  const auto rows = static_cast<std::uint64_t>(options_.rows);
+  if (options_.target_tokens == 0) return rows;
   std::uint64_t total = 0;
   for (const std::uint64_t lengths : lengths_) total += target_length(lengths);
   const auto budget = static_cast<std::uint64_t>(options_.target_tokens);
-  return std::max<std::uint64_t>(1, budget * pairs_.size() / total);
+  return std::clamp<std::uint64_t>(budget * pairs_.size() / total, 1, rows);
 }
 
 std::vector<std::vector<std::uint32_t>> Batches::plan(std::int64_t epoch) const {
@@ -165,7 +166,8 @@ std::vector<std::vector<std::uint32_t>> Batches::plan(std::int64_t epoch) const 
     std::uint64_t width = 0;
     for (const std::uint32_t index : part) {
       width = std::max(width, target_length(lengths_[index]));
-      const bool full = budget > 0 ? (batch.size() + 1) * width > budget : batch.size() == rows;
+      const bool full = batch.size() == static_cast<std::uint64_t>(options_.rows) ||
+                        (budget > 0 && (batch.size() + 1) * width > budget);
       if (full && !batch.empty()) {
         batches.push_back(std::exchange(batch, {}));
         width = target_length(lengths_[index]);
@@ -199,6 +201,27 @@ void Batches::seek(std::int64_t step) {
     }
   }
   epoch_ = epoch;
+}
+
+std::int64_t Batches::typical_step() {
+  seek(0);
+  std::vector<double> sizes;
+  double total = 0;
+  for (const std::vector<std::uint32_t>& batch : planned_) {
+    std::uint64_t target = 0;
+    std::uint64_t source = 0;
+    for (const std::uint32_t index : batch) {
+      target = std::max(target, target_length(lengths_[index]));
+      source = std::max(source, lengths_[index] & kLow);
+    }
+    sizes.push_back(static_cast<double>(batch.size()) * static_cast<double>(source + target));
+    total += sizes.back();
+  }
+  const double mean = total / static_cast<double>(sizes.size());
+  const auto nearest = std::min_element(sizes.begin(), sizes.end(), [mean](double a, double b) {
+    return std::abs(a - mean) < std::abs(b - mean);
+  });
+  return nearest - sizes.begin();
 }
 
 std::int64_t Batches::epoch_of(std::int64_t step) {

@@ -38,8 +38,8 @@ Batch make_batch(std::span<const Pair* const> pairs, const ByteTokenizer& tokeni
 at::Tensor make_source(std::span<const Pair* const> pairs, const ByteTokenizer& tokenizer);
 
 struct BatchOptions {
-  std::int64_t rows = 64;             // of each batch, but for the last one of an epoch
-  std::int64_t target_tokens = 0;     // > 0: instead as many rows as fit, padding and end included
+  std::int64_t rows = 64;             // of each batch at most, all but the last one of a chunk
+  std::int64_t target_tokens = 0;     // > 0: at most as many rows as fit, padding and end included
   std::int64_t chunk_batches = 1024;  // how many batches' pairs are sorted by length together
   std::uint64_t seed = 0;
 };
@@ -62,6 +62,9 @@ class Batches {
 
   /// The indices into `pairs` of each batch of an epoch.
   std::vector<std::vector<std::uint32_t>> plan(std::int64_t epoch) const;
+
+  /// The step of the first epoch whose batch comes nearest to the mean padded size.
+  std::int64_t typical_step();
 
   /// Epoch that `step` lies in.
   std::int64_t epoch_of(std::int64_t step);

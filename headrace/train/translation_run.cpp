@@ -12,8 +12,6 @@
 namespace headrace::train {
 namespace {
 
-constexpr int kBatchesLookedAt = 31;
-
 std::vector<const Pair*> pointers(std::span<const Pair> pairs) {
   std::vector<const Pair*> result;
   result.reserve(pairs.size());
@@ -37,6 +35,7 @@ TranslationRun::TranslationRun(const record::Recipe& recipe,
   batches_ = std::make_unique<Batches>(
       data_.training, *tokenizer_,
       BatchOptions{.rows = recipe.training.global_batch_size,
+                   .target_tokens = recipe.data.max_batch_target_tokens,
                    .seed = static_cast<std::uint64_t>(recipe.debug.seed)});
   const record::ModelSection& model = recipe.model;
   model_options_ = {.source_vocabulary = tokenizer_->source_vocabulary(),
@@ -56,18 +55,6 @@ TranslationRun::TranslationRun(const record::Recipe& recipe,
 std::vector<model::LayerSpec> TranslationRun::layers() const {
   return model::translation_transformer(model_options_,
                                         static_cast<std::uint64_t>(recipe_.debug.seed));
-}
-
-Batch TranslationRun::typical_batch() {
-  std::vector<Batch> batches;
-  for (int i = 0; i < kBatchesLookedAt; ++i) batches.push_back(batches_->at(i));
-  const auto size = [](const Batch& batch) {
-    return batch.source.numel() + batch.target_in.numel();
-  };
-  const auto middle = batches.begin() + kBatchesLookedAt / 2;
-  std::nth_element(batches.begin(), middle, batches.end(),
-                   [&](const Batch& a, const Batch& b) { return size(a) < size(b); });
-  return *middle;
 }
 
 std::vector<std::string> TranslationRun::translate(std::span<const model::NamedLayer> layers,

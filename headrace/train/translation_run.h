@@ -51,8 +51,8 @@ class TranslationRun {
 
   /// The batch of update `step`, from 0.
   Batch batch(std::int64_t step) { return batches_->at(step); }
-  /// Of the first batches, the one whose size is the median: what layers are measured on.
-  Batch typical_batch();
+  /// A batch of about the mean size: what layers are measured on.
+  Batch typical_batch() { return batches_->at(batches_->typical_step()); }
 
   /// Greedy translations of `pairs`, in their order. @param stop asked before each batch: once it
   /// is true, the pairs that are left get empty translations.

@@ -106,6 +106,7 @@ TEST(Batches, OfATokenBudgetNeverExceedItUnlessOneRowDoes) {
   pairs.push_back({"de", "q", std::string(300, 'z')});
   const ByteTokenizer tokenizer({"de"});
   BatchOptions options;
+  options.rows = 1000;
   options.target_tokens = 256;
   Batches batches(pairs, tokenizer, options);
   std::int64_t tokens = 0;
@@ -116,6 +117,25 @@ TEST(Batches, OfATokenBudgetNeverExceedItUnlessOneRowDoes) {
     tokens += batch.target_tokens;
   }
   EXPECT_GT(tokens, size * 256 * 3 / 4);  // and come near it
+}
+
+TEST(Batches, KeepToTheRowsWhereTheTokenBudgetAllowsMore) {
+  const std::vector<Pair> pairs = pairs_of_many_lengths(1000);
+  const ByteTokenizer tokenizer({"de"});
+  BatchOptions options;
+  options.rows = 8;
+  options.target_tokens = 100;
+  Batches batches(pairs, tokenizer, options);
+  const auto plan = batches.plan(0);
+  std::size_t full = 0;
+  std::size_t cut_short = 0;
+  for (std::size_t step = 0; step < plan.size(); ++step) {
+    EXPECT_LE(plan[step].size(), 8U);
+    EXPECT_LE(batches.at(static_cast<std::int64_t>(step)).target_out.numel(), 100);
+    (plan[step].size() == 8 ? full : cut_short) += 1;
+  }
+  EXPECT_GT(full, 0U);
+  EXPECT_GT(cut_short, 0U);
 }
 
 TEST(Batches, WasteLittleOnPadding) {
