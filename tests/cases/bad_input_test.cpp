@@ -1,9 +1,7 @@
 // What users' layers and losses do wrong, beyond tests/runtime/failure_test.cpp: each is an error
 // that names its place, or a skipped update that leaves no trace.
 #include <atomic>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -13,51 +11,30 @@
 #include "headrace/base/error.h"
 #include "headrace/runtime/pipeline.h"
 
+#include "tests/support/acts.h"
 #include "tests/support/bits.h"
 #include "tests/support/layouts.h"
+#include "tests/support/messages.h"
 #include "tests/support/nets.h"
 
 namespace headrace::runtime {
 namespace {
 namespace nn = torch::nn;
+using test::expect_says;
+using test::message_of;
 
-std::string error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const base::Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-void expect_mentions(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-  }
-}
-
-/// Does to its input whatever a test asks for.
-class AnythingImpl : public nn::Module {
- public:
-  using Act = std::function<at::Tensor(const at::Tensor&)>;
-  explicit AnythingImpl(Act act) : act_(std::move(act)) {}
-  at::Tensor forward(const at::Tensor& x) { return act_(x); }
-
- private:
-  Act act_;
-};
-TORCH_MODULE(Anything);
-
-nn::Sequential around(const AnythingImpl::Act& act) {
-  return nn::Sequential(nn::Linear(12, 12), Anything(act), nn::Linear(12, 5));
+nn::Sequential around(const std::function<at::Tensor(const at::Tensor&)>& act) {
+  const auto acts = [act](const at::Tensor& x, int) { return act(x); };
+  return nn::Sequential(nn::Linear(12, 12), test::Acts(acts), nn::Linear(12, 5));
 }
 
 TEST(BadInput, WhatIsThrownNeedNotBeAStandardException) {
   const test::Task task = test::smooth(4);
   Pipeline pipeline(around([](const at::Tensor&) -> at::Tensor { throw 42; }),
                     test::options({3, "1F1B"}, 2));
-  expect_mentions(error_of([&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
-                  {"worker 1", "1F0", "layer '1'", "std::exception"});
+  expect_says(message_of<base::Error>(
+                  [&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
+              {"worker 1", "1F0", "layer '1'", "std::exception"});
 }
 
 TEST(BadInput, AThrowWhileLayersAreMeasuredOrEvaluatedNamesTheLayer) {
@@ -65,10 +42,12 @@ TEST(BadInput, AThrowWhileLayersAreMeasuredOrEvaluatedNamesTheLayer) {
   const auto net =
       around([](const at::Tensor&) -> at::Tensor { throw std::runtime_error("out of cheese"); });
   Pipeline measured(net, PipelineOptions(3).microbatches(2));
-  expect_mentions(error_of([&] { measured.step(task.input, task.target, model::cross_entropy()); }),
-                  {"layer '1'", "out of cheese"});
+  expect_says(message_of<base::Error>(
+                  [&] { measured.step(task.input, task.target, model::cross_entropy()); }),
+              {"layer '1'", "out of cheese"});
   Pipeline evaluated(net, test::options({3, "1F1B"}, 2));
-  expect_mentions(error_of([&] { evaluated.forward(task.input); }), {"layer '1'", "out of cheese"});
+  expect_says(message_of<base::Error>([&] { evaluated.forward(task.input); }),
+              {"layer '1'", "out of cheese"});
 }
 
 TEST(BadInput, AThrowInARecomputationNamesTheLayer) {
@@ -79,8 +58,9 @@ TEST(BadInput, AThrowInARecomputationNamesTheLayer) {
                       return x;
                     }),
                     test::options({1, "GPipe", Remat::kAlways}, 2));
-  expect_mentions(error_of([&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
-                  {"0R0", "layer '1'", "out of cheese"});
+  expect_says(message_of<base::Error>(
+                  [&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
+              {"0R0", "layer '1'", "out of cheese"});
 }
 
 TEST(BadInput, ALossThatThrowsIsNamedWithItsMicrobatch) {
@@ -90,8 +70,8 @@ TEST(BadInput, ALossThatThrowsIsNamedWithItsMicrobatch) {
   loss.sum = [](const Tensors&, const at::Tensor& target) -> at::Tensor {
     throw std::runtime_error("no loss for " + std::to_string(target.size(0)) + " rows");
   };
-  expect_mentions(error_of([&] { pipeline.step(task.input, task.target, loss); }),
-                  {"worker 1", "1F0", "microbatch 0", "layer 'loss'", "no loss for 2 rows"});
+  expect_says(message_of<base::Error>([&] { pipeline.step(task.input, task.target, loss); }),
+              {"worker 1", "1F0", "microbatch 0", "layer 'loss'", "no loss for 2 rows"});
   EXPECT_TRUE(pipeline.step(task.input, task.target, model::cross_entropy()).finite);
 }
 
@@ -101,8 +81,8 @@ TEST(BadInput, AWeightThatIsNoWeightIsRefused) {
   for (const double weight : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
     model::Loss loss = model::cross_entropy();
     loss.weight = [weight](const at::Tensor&) { return weight; };
-    expect_mentions(error_of([&] { pipeline.step(task.input, task.target, loss); }),
-                    {"weight", "finite number >= 0"});
+    expect_says(message_of<base::Error>([&] { pipeline.step(task.input, task.target, loss); }),
+                {"weight", "finite number >= 0"});
   }
 }
 
@@ -110,8 +90,9 @@ TEST(BadInput, ALabelThatIsNoClassIsAnErrorOfTheLoss) {
   test::Task task = test::smooth(4);
   task.target[3] = 5;
   Pipeline pipeline(task.net, test::options({2, "1F1B"}, 2));
-  expect_mentions(error_of([&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
-                  {"1F1", "layer 'loss'", "5 is out of bounds"});
+  expect_says(message_of<base::Error>(
+                  [&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
+              {"1F1", "layer 'loss'", "5 is out of bounds"});
 }
 
 /// Its output is finite; its gradient is not while `poison` is on.
@@ -199,29 +180,8 @@ TEST(BadInput, ALossThatIsNotFiniteSkipsTheUpdateInEveryLayout) {
   }
 }
 
-/// A door that a layer waits at; the test opens it before it ends.
-class Door {
- public:
-  void wait() {
-    std::unique_lock lock(mutex_);
-    opened_.wait(lock, [&] { return open_; });
-  }
-  void open() {
-    {
-      const std::lock_guard lock(mutex_);
-      open_ = true;
-    }
-    opened_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool open_ = false;
-};
-
 TEST(BadInput, ABackwardThatHangsEndsAtTheLimitAndIsNamed) {
-  const auto door = std::make_shared<Door>();
+  const auto door = std::make_shared<test::Door>();
   const test::Task task = test::smooth(4);
   {
     Pipeline pipeline(around([door](const at::Tensor& x) {
@@ -234,9 +194,9 @@ TEST(BadInput, ABackwardThatHangsEndsAtTheLimitAndIsNamed) {
                       }),
                       test::options({3, "1F1B"}, 2).timeout(std::chrono::milliseconds(300)));
     const auto start = std::chrono::steady_clock::now();
-    expect_mentions(
-        error_of([&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
-        {"1B0", "0.3"});
+    expect_says(message_of<base::Error>(
+                    [&] { pipeline.step(task.input, task.target, model::cross_entropy()); }),
+                {"1B0", "0.3"});
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   }
   door->open();

@@ -10,6 +10,7 @@
 
 #include "headrace/runtime/pipeline.h"
 
+#include "tests/support/acts.h"
 #include "tests/support/bits.h"
 #include "tests/support/layouts.h"
 #include "tests/support/nets.h"
@@ -19,24 +20,13 @@ namespace headrace::runtime {
 namespace {
 namespace nn = torch::nn;
 
-/// Logits by a weight that another layer owns.
-class TiedHeadImpl : public nn::Module {
- public:
-  explicit TiedHeadImpl(const at::Tensor& weight) : weight_(register_parameter("weight", weight)) {}
-  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight_); }
-
- private:
-  at::Tensor weight_;
-};
-TORCH_MODULE(TiedHead);
-
 /// Embedding and head share a weight; one Linear stands at two places.
 struct Tied {
   Tied() {
     torch::manual_seed(6);
     const nn::Embedding embedding(11, 8);
     const nn::Linear twice(8, 8);
-    net = nn::Sequential(embedding, twice, nn::Tanh(), twice, TiedHead(embedding->weight));
+    net = nn::Sequential(embedding, twice, nn::Tanh(), twice, test::TiedHead(embedding->weight));
     input = at::randint(11, {12, 5}, at::kLong);
     target = at::randint(11, {12, 5}, at::kLong);
   }

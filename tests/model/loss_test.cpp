@@ -7,24 +7,13 @@
 
 #include "headrace/base/error.h"
 
+#include "tests/support/messages.h"
+
 namespace headrace::model {
 namespace {
 
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const base::ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-void expect_says(const std::string& message, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << "no '" << part << "' in: " << message;
-  }
-}
+using test::expect_says;
+using test::message_of;
 
 TEST(CrossEntropy, SumsOverTokensAndSkipsIgnoredOnes) {
   const at::Tensor logits = at::randn({3, 4, 5}, at::kDouble);

@@ -15,8 +15,13 @@
 #include "headrace/base/error.h"
 #include "headrace/model/layer.h"
 
+#include "tests/support/messages.h"
+
 namespace headrace::model {
 namespace {
+
+using test::expect_says;
+using test::message_of;
 
 namespace nn = torch::nn;
 
@@ -57,22 +62,6 @@ struct Wrapped : nn::Module {
 template <typename... Modules>
 NamedLayer only(Modules&&... modules) {
   return layers_of(nn::Sequential(std::forward<Modules>(modules)...)).front();
-}
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const base::ConfigError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
-void expect_says(const std::string& message, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(message.find(part), std::string::npos) << "no '" << part << "' in: " << message;
-  }
 }
 
 TEST(LayersOf, GivesModulesAndNamesAsTheyStand) {

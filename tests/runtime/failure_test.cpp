@@ -1,7 +1,4 @@
 // The first failure wins, names its place, and nothing hangs.
-#include <condition_variable>
-#include <mutex>
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -11,55 +8,24 @@
 #include "headrace/model/layer.h"
 #include "headrace/runtime/pipeline.h"
 
+#include "tests/support/acts.h"
 #include "tests/support/bits.h"
+#include "tests/support/messages.h"
 
 namespace headrace::runtime {
 namespace {
 namespace nn = torch::nn;
 using std::chrono::milliseconds;
-
-/// What the layer does at its n-th call: anything a user's layer could do.
-class ActsImpl : public nn::Module {
- public:
-  using Act = std::function<at::Tensor(const at::Tensor&, int)>;
-  explicit ActsImpl(Act act) : act_(std::move(act)) {}
-  at::Tensor forward(const at::Tensor& x) { return act_(x, call_++); }
-
- private:
-  Act act_;
-  int call_ = 0;
-};
-TORCH_MODULE(Acts);
-
-/// A door that a layer waits at; the test opens it before it ends.
-class Door {
- public:
-  void wait() {
-    std::unique_lock lock(mutex_);
-    opened_.wait(lock, [&] { return open_; });
-  }
-  void open() {
-    {
-      const std::lock_guard lock(mutex_);
-      open_ = true;
-    }
-    opened_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool open_ = false;
-};
+using test::expect_says;
 
 struct Batch {
   at::Tensor input = at::ones({6, 4});
   at::Tensor target = at::zeros({6}, at::kLong);
 };
 
-nn::Sequential net_with(const ActsImpl::Act& act) {
+nn::Sequential net_with(const test::ActsImpl::Act& act) {
   torch::manual_seed(1);
-  return nn::Sequential(nn::Linear(4, 4), Acts(act), nn::Linear(4, 4));
+  return nn::Sequential(nn::Linear(4, 4), test::Acts(act), nn::Linear(4, 4));
 }
 
 PipelineOptions options(milliseconds limit = milliseconds(60'000)) {
@@ -69,18 +35,8 @@ PipelineOptions options(milliseconds limit = milliseconds(60'000)) {
 template <typename Kind>
 std::string failure(Pipeline& pipeline) {
   const Batch batch;
-  try {
-    pipeline.step(batch.input, batch.target, model::cross_entropy());
-  } catch (const Kind& e) {
-    return e.what();
-  }
-  return "";
-}
-
-void expect_mentions(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-  }
+  return test::message_of<Kind>(
+      [&] { pipeline.step(batch.input, batch.target, model::cross_entropy()); });
 }
 
 TEST(Failure, AThrowingLayerIsNamedAndThePipelineGoesOn) {
@@ -89,8 +45,8 @@ TEST(Failure, AThrowingLayerIsNamedAndThePipelineGoesOn) {
                       return x;
                     }),
                     options());
-  expect_mentions(failure<base::Error>(pipeline),
-                  {"worker 1", "stage 1", "1F2", "microbatch 2", "layer '1'", "out of cheese"});
+  expect_says(failure<base::Error>(pipeline),
+              {"worker 1", "stage 1", "1F2", "microbatch 2", "layer '1'", "out of cheese"});
   const Batch batch;
   EXPECT_TRUE(pipeline.step(batch.input, batch.target, model::cross_entropy()).finite);
 }
@@ -118,23 +74,23 @@ TEST(Failure, AThrowInBackwardIsNamedToo) {
                       return y;
                     }),
                     options());
-  expect_mentions(failure<base::Error>(pipeline), {"worker 1", "1B0", "hook failed"});
+  expect_says(failure<base::Error>(pipeline), {"worker 1", "1B0", "hook failed"});
 }
 
 TEST(Failure, ALayerThatReturnsNothingIsRefusedByName) {
   Pipeline pipeline(net_with([](const at::Tensor&, int) { return at::Tensor(); }), options());
-  expect_mentions(failure<base::ConfigError>(pipeline), {"layer '1'", "stage 1"});
+  expect_says(failure<base::ConfigError>(pipeline), {"layer '1'", "stage 1"});
 }
 
 TEST(Failure, AShapeThatTheNextLayerCannotTakeIsAnErrorOfThatLayer) {
   Pipeline pipeline(net_with([](const at::Tensor& x, int) { return x.slice(1, 0, 3); }), options());
-  expect_mentions(failure<base::Error>(pipeline), {"layer '2'", "2F0"});
+  expect_says(failure<base::Error>(pipeline), {"layer '2'", "2F0"});
 }
 
 TEST(Failure, ADtypeThatTheNextLayerCannotTakeIsAnErrorOfThatLayer) {
   Pipeline pipeline(net_with([](const at::Tensor& x, int) { return x.to(at::kDouble); }),
                     options());
-  expect_mentions(failure<base::Error>(pipeline), {"layer '2'", "dtype"});
+  expect_says(failure<base::Error>(pipeline), {"layer '2'", "dtype"});
 }
 
 TEST(Failure, ShapesMayChangeBetweenMicrobatches) {
@@ -155,7 +111,7 @@ TEST(Failure, NaNInsideALayerSkipsTheUpdateWithoutAnError) {
 }
 
 TEST(Failure, ALayerThatHangsEndsTheStepAtTheLimitAndNamesIt) {
-  const auto door = std::make_shared<Door>();
+  const auto door = std::make_shared<test::Door>();
   std::string logged;
   std::mutex log_mutex;
   {
@@ -168,11 +124,11 @@ TEST(Failure, ALayerThatHangsEndsTheStepAtTheLimitAndNamesIt) {
                         logged += text;
                       }));
     const auto start = std::chrono::steady_clock::now();
-    expect_mentions(failure<base::CommError>(pipeline), {"1F1", "layer '1'"});
+    expect_says(failure<base::CommError>(pipeline), {"1F1", "layer '1'"});
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-    expect_mentions(failure<base::CommError>(pipeline), {"unusable"});
+    expect_says(failure<base::CommError>(pipeline), {"unusable"});
   }
-  expect_mentions(logged, {"left behind", "layer '1'"});
+  expect_says(logged, {"left behind", "layer '1'"});
   door->open();  // the worker left behind comes back to a state that is still its own
 }
 
@@ -183,7 +139,7 @@ TEST(Failure, ManyFailuresInARowLeaveNoThreadAndNoMemoryBehind) {
                     }),
                     options());
   for (int i = 0; i < 50; ++i) {
-    expect_mentions(failure<base::Error>(pipeline), {"again"});
+    expect_says(failure<base::Error>(pipeline), {"again"});
   }
   std::int64_t live = 0;
   for (const StageMemory& stage : pipeline.memory()) live += stage.live_bytes;
@@ -199,7 +155,7 @@ TEST(Failure, ALossThatIsNoScalarIsRefused) {
     pipeline.step(batch.input, batch.target, loss);
     FAIL();
   } catch (const base::ConfigError& e) {
-    expect_mentions(e.what(), {"scalar", "layer 'loss'"});
+    expect_says(e.what(), {"scalar", "layer 'loss'"});
   }
 }
 

@@ -16,48 +16,36 @@
 #include "headrace/optim/norm.h"
 
 #include "tests/support/bits.h"
+#include "tests/support/messages.h"
 #include "tests/support/nets.h"
 #include "tests/support/oracle.h"
 
 namespace headrace::runtime {
 namespace {
 namespace nn = torch::nn;
-
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const base::ConfigError& e) {
-    return e.what();
-  }
-  return "";
-}
-
-void expect_mentions(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is missing in: " << text;
-  }
-}
+using test::expect_says;
+using test::message_of;
 
 TEST(Pipeline, RefusesMoreWorkersThanLayers) {
-  expect_mentions(refusal([] { Pipeline(test::mlp(4).net, PipelineOptions(11)); }),
-                  {"10 layers", "11 workers"});
+  expect_says(message_of([] { Pipeline(test::mlp(4).net, PipelineOptions(11)); }),
+              {"10 layers", "11 workers"});
 }
 
 TEST(Pipeline, RefusesWrongOptionsAtConstruction) {
   const nn::Sequential net = test::mlp(4).net;
   const auto refuse = [&](const PipelineOptions& options) {
-    return refusal([&] { Pipeline(net, options); });
+    return message_of([&] { Pipeline(net, options); });
   };
-  expect_mentions(refuse(PipelineOptions(0)), {"at least 1 worker", "0"});
-  expect_mentions(refuse(PipelineOptions(1).microbatches(0)), {"at least 1 microbatch"});
-  expect_mentions(refuse(PipelineOptions(2).schedule("GPiep")), {"GPiep", "GPipe"});
-  expect_mentions(refuse(PipelineOptions(2).max_norm(1)), {"optimizer"});
-  expect_mentions(refuse(PipelineOptions(2).max_norm(NAN)), {"max_norm"});
-  expect_mentions(refuse(PipelineOptions(2).layers_per_stage({3, 3})), {"6", "10"});
-  expect_mentions(refuse(PipelineOptions(2).layers_per_stage({10})), {"1 entries", "2 stages"});
-  expect_mentions(refuse(PipelineOptions(2).devices({at::kCPU})), {"1 devices", "2 stages"});
-  expect_mentions(refuse(PipelineOptions(2).intra_op_threads(0)), {"intra_op_threads"});
-  expect_mentions(refuse(PipelineOptions(2).timeout(std::chrono::milliseconds(0))), {"timeout"});
+  expect_says(refuse(PipelineOptions(0)), {"at least 1 worker", "0"});
+  expect_says(refuse(PipelineOptions(1).microbatches(0)), {"at least 1 microbatch"});
+  expect_says(refuse(PipelineOptions(2).schedule("GPiep")), {"GPiep", "GPipe"});
+  expect_says(refuse(PipelineOptions(2).max_norm(1)), {"optimizer"});
+  expect_says(refuse(PipelineOptions(2).max_norm(NAN)), {"max_norm"});
+  expect_says(refuse(PipelineOptions(2).layers_per_stage({3, 3})), {"6", "10"});
+  expect_says(refuse(PipelineOptions(2).layers_per_stage({10})), {"1 entries", "2 stages"});
+  expect_says(refuse(PipelineOptions(2).devices({at::kCPU})), {"1 devices", "2 stages"});
+  expect_says(refuse(PipelineOptions(2).intra_op_threads(0)), {"intra_op_threads"});
+  expect_says(refuse(PipelineOptions(2).timeout(std::chrono::milliseconds(0))), {"timeout"});
 }
 
 TEST(Pipeline, RefusesWrongBatches) {
@@ -65,16 +53,16 @@ TEST(Pipeline, RefusesWrongBatches) {
   const model::Loss loss = model::cross_entropy();
   const at::Tensor input = at::randn({4, 12});
   const at::Tensor target = at::zeros({4}, at::kLong);
-  expect_mentions(refusal([&] { pipeline.step(input, target.slice(0, 0, 3), loss); }), {"4", "3"});
-  expect_mentions(refusal([&] { pipeline.step(Tensors{}, target, loss); }), {"input"});
-  expect_mentions(
-      refusal([&] { pipeline.step(input.slice(0, 0, 0), target.slice(0, 0, 0), loss); }), {"rows"});
-  expect_mentions(refusal([&] { pipeline.step(input, target, loss, StepOptions().accumulate()); }),
-                  {"first step"});
-  expect_mentions(refusal([&] { pipeline.step(input, target, loss, StepOptions().lr(0.1)); }),
-                  {"optimizer"});
-  expect_mentions(
-      refusal([&] { pipeline.step(input, target, loss, StepOptions().total_weight(NAN)); }),
+  expect_says(message_of([&] { pipeline.step(input, target.slice(0, 0, 3), loss); }), {"4", "3"});
+  expect_says(message_of([&] { pipeline.step(Tensors{}, target, loss); }), {"input"});
+  expect_says(message_of([&] { pipeline.step(input.slice(0, 0, 0), target.slice(0, 0, 0), loss); }),
+              {"rows"});
+  expect_says(message_of([&] { pipeline.step(input, target, loss, StepOptions().accumulate()); }),
+              {"first step"});
+  expect_says(message_of([&] { pipeline.step(input, target, loss, StepOptions().lr(0.1)); }),
+              {"optimizer"});
+  expect_says(
+      message_of([&] { pipeline.step(input, target, loss, StepOptions().total_weight(NAN)); }),
       {"total_weight"});
   EXPECT_TRUE(pipeline.step(input, target, loss).finite) << "a refused call must not do harm";
 }
@@ -258,8 +246,8 @@ TEST(Pipeline, AnInPlaceLayerAtTheStartOfARecomputedStageIsRefusedByName) {
   Pipeline without(task.net, options);
   EXPECT_TRUE(without.step(task.input, task.target, model::cross_entropy()).finite);
   Pipeline with(task.net, PipelineOptions(options).remat(Remat::kAlways));
-  expect_mentions(refusal([&] { with.step(task.input, task.target, model::cross_entropy()); }),
-                  {"layer '1'", "in place", "stage 1"});
+  expect_says(message_of([&] { with.step(task.input, task.target, model::cross_entropy()); }),
+              {"layer '1'", "in place", "stage 1"});
 }
 
 TEST(Pipeline, WorksAfterAMove) {

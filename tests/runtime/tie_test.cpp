@@ -12,22 +12,12 @@
 #include "headrace/runtime/microbatch.h"
 #include "headrace/runtime/pipeline.h"
 
+#include "tests/support/acts.h"
 #include "tests/support/bits.h"
 
 namespace headrace::runtime {
 namespace {
 namespace nn = torch::nn;
-
-/// Logits by a weight that another layer owns.
-class TiedHeadImpl : public nn::Module {
- public:
-  explicit TiedHeadImpl(const at::Tensor& weight) : weight_(register_parameter("weight", weight)) {}
-  at::Tensor forward(const at::Tensor& x) { return at::linear(x, weight_); }
-
- private:
-  at::Tensor weight_;
-};
-TORCH_MODULE(TiedHead);
 
 /// Embedding and softmax weight are one tensor; one Linear stands at two places.
 nn::Sequential tied_net() {
@@ -35,7 +25,7 @@ nn::Sequential tied_net() {
   nn::Embedding embedding(11, 8);
   nn::Linear twice(8, 8);
   return nn::Sequential(embedding, twice, nn::Tanh(), nn::Linear(8, 8), twice,
-                        TiedHead(embedding->weight));
+                        test::TiedHead(embedding->weight));
 }
 
 struct Batch {
